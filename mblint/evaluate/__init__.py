@@ -1,0 +1,1 @@
+"""The evaluator of recipe Python: values, scopes, imports, dataclasses, budgets."""

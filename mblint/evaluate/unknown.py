@@ -1,0 +1,44 @@
+"""The values that are not there: unknown with a reason, and absent."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mblint.read.span import Span
+
+
+@final
+class Unknown:
+    """A value that the evaluator could not determine, and why.
+
+    Asking for its truth is a bug of the engine: code that branches on values must treat it explicitly.
+    """
+
+    __slots__ = ("reason", "span")
+
+    def __init__(self, reason: str, span: Span | None = None) -> None:
+        self.reason = reason
+        self.span = span
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"truth of an unknown value: {self.reason}")
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.reason!r})"
+
+
+@final
+class _Absent:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+    def __bool__(self) -> bool:
+        raise TypeError("truth of an absent value")
+
+
+ABSENT: Final = _Absent()
+"""A key that does not exist in this config (no such field, or its section is null)."""
+
+Absent = _Absent

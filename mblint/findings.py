@@ -1,0 +1,65 @@
+"""What a judge says: findings, the places that explain them, and the fixes offered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mblint.read.span import Span
+
+Severity = Literal["error", "warning", "advice"]
+Outcome = Literal["fails", "hangs", "wrong", "oom", "slow", "dead", "note"]
+Safety = Literal["safe", "unsafe"]
+
+SEVERITY_ORDER: dict[str, int] = {"advice": 0, "warning": 1, "error": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place of a finding, with the sentence that says its part."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit:
+    """Replace the characters of `span` (one file, half-open) by `text`."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A way out of a finding.
+
+    `changes` maps dotted config keys to their new plain values (`env_vars.NAME` for the environment);
+    `edits` is the same as text, present once it was computed and proven.
+    """
+
+    title: str
+    safety: Safety
+    changes: dict[str, Any] = field(default_factory=dict)
+    edits: tuple[TextEdit, ...] = ()
+    cost: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing said about one launch (or about one file, when `launch` is None)."""
+
+    rule: str
+    name: str
+    severity: Severity
+    outcome: Outcome
+    message: str
+    span: Span | None = None
+    related: tuple[Related, ...] = ()
+    why: str = ""
+    enforced_by: tuple[str, ...] = ()
+    keys: dict[str, Any] = field(default_factory=dict)
+    fixes: tuple[Fix, ...] = ()
+    launch: str | None = None
+    condition: str | None = None
+    help_url: str | None = None

@@ -1,0 +1,1 @@
+"""Edits that repair a finding, and the proof that they do."""

@@ -1,0 +1,1 @@
+"""Text to documents with spans and comments; knows nothing of Megatron."""

@@ -1,0 +1,23 @@
+"""Places in text files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open region of a text file.
+
+    `path` is the file's absolute path; reports shorten it. Lines and columns count from 1, in characters;
+    `end_column` points one past the last character.
+    """
+
+    path: str
+    line: int
+    column: int = 1
+    end_line: int = 0
+    end_column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"

@@ -1,0 +1,1 @@
+"""Rule files: loading, validation, conditions in three-valued logic."""
