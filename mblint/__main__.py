@@ -1,0 +1,21 @@
+"""`python -m mblint` and the console script."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line and return its exit code; `--version` is answered before anything is imported."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from mblint import __version__
+
+        print(f"mblint {__version__}")
+        return 0
+    from mblint.cli.main import main as run
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
