@@ -1,1 +1,1 @@
-"""Derived values, one file a subject; a fact never reads a file and never judges."""
+"""Values derived from one resolved launch, one file a subject; names are `subject.fact`."""

@@ -1,0 +1,231 @@
+"""How layers are laid over pipeline stages and their model chunks.
+
+Four ways exist and exclude one another: an even split, counts for the first and last stage, embedding and loss counted
+as layers, and a layout. Source: TransformerConfig.__post_init__, get_num_layers_to_build, PipelineParallelLayerLayout.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mblint.facts.view import View, fact
+
+MAX_LAYERS: Final = 10_000
+MAX_STAGES: Final = 4_096
+_LAYOUT: Final = "model.pipeline_model_parallel_layout"
+_FIRST: Final = "model.num_layers_in_first_pipeline_stage"
+_LAST: Final = "model.num_layers_in_last_pipeline_stage"
+_EMBEDDING: Final = "model.account_for_embedding_in_pipeline_split"
+_LOSS: Final = "model.account_for_loss_in_pipeline_split"
+_LETTERS: Final = {"embedding": "E", "decoder": "t", "loss": "L", "mtp": "m", "encoder": "e"}
+
+
+@fact("pipeline.vp")
+def vp(view: View) -> int | None:
+    """Virtual pipeline size: as given, or what the layout makes of it, or None."""
+    size = view.known("model.virtual_pipeline_model_parallel_size")
+    if size is not None:
+        return view.integer("model.virtual_pipeline_model_parallel_size")
+    if view.value(_LAYOUT) is None:
+        return None
+    stages = view.integer("pipeline.layout_stages")
+    chunks, rest = divmod(stages, view.integer("parallel.pp"))
+    if rest:
+        view.stop()
+    return chunks if chunks > 1 else None
+
+
+@fact("pipeline.way")
+def way(view: View) -> str:
+    """How layers are split: "even", "counts", "accounted" or "layout"; absent for hybrid patterns with stages."""
+    if view.value(_LAYOUT) is not None:
+        return "layout"
+    pattern = view.value("model.hybrid_layer_pattern")
+    if isinstance(pattern, str) and "|" in pattern:
+        view.stop()
+    if view.value(_FIRST) is not None or view.value(_LAST) is not None:
+        return "counts"
+    return "accounted" if view.flag(_EMBEDDING) or view.flag(_LOSS) else "even"
+
+
+@fact("pipeline.even")
+def even(view: View) -> bool:
+    """Whether every stage is meant to hold equally many layers (no layout, no counts, nothing accounted for)."""
+    return view.text("pipeline.way") == "even"
+
+
+@fact("pipeline.layers")
+def layers(view: View) -> int:
+    """Layers of the decoder; absent for hybrid models, whose pattern gives them when it is finalized."""
+    if (
+        view.value("model.hybrid_layer_pattern") is not None
+        or view.value("model.hybrid_override_pattern") is not None
+    ):
+        view.stop()
+    count = view.integer("model.num_layers")
+    return count if 0 < count <= MAX_LAYERS else view.stop()
+
+
+@fact("pipeline.counted_layers")
+def counted_layers(view: View) -> int:
+    """Layers with embedding and loss where these count as layers."""
+    return view.integer("pipeline.layers") + view.flag(_EMBEDDING) + view.flag(_LOSS)
+
+
+@fact("pipeline.middle_layers")
+def middle_layers(view: View) -> int:
+    """Layers left for the stages between first and last, after the counts given for these."""
+    return view.integer("pipeline.layers") - view.integer(_FIRST, 0) - view.integer(_LAST, 0)
+
+
+@fact("pipeline.middle_stages")
+def middle_stages(view: View) -> int:
+    """Stages whose layer count is not given."""
+    given = (view.value(_FIRST) is not None) + (view.value(_LAST) is not None)
+    return view.integer("parallel.pp") - given
+
+
+@fact("pipeline.splits")
+def splits(view: View) -> bool:
+    """Whether the layers can be laid over the stages at all."""
+    kind, pp = view.text("pipeline.way"), view.integer("parallel.pp")
+    if pp < 1:
+        view.stop()
+    if kind == "layout":
+        return view.integer("pipeline.layout_stages") % pp == 0
+    if kind == "counts":
+        middle, stages = view.integer("pipeline.middle_layers"), view.integer("pipeline.middle_stages")
+        if stages <= 0 or middle <= 0:
+            return stages == 0 and middle == 0
+        return middle % stages == 0
+    return view.integer("pipeline.counted_layers") % pp == 0
+
+
+@fact("pipeline.layers_per_stage")
+def layers_per_stage(view: View) -> int:
+    """Layers of a stage (of a middle stage with counts; embedding and loss included where they count).
+
+    Absent where the layers do not divide, with a layout, and where no middle stage is left.
+    """
+    kind = view.text("pipeline.way")
+    if kind == "layout" or not view.flag("pipeline.splits"):
+        view.stop()
+    if kind == "counts":
+        stages = view.integer("pipeline.middle_stages")
+        return view.integer("pipeline.middle_layers") // stages if stages else view.stop()
+    return view.integer("pipeline.counted_layers") // view.integer("parallel.pp")
+
+
+@fact("pipeline.counts")
+def counts(view: View) -> list[object]:
+    """Layers that have to divide by the virtual pipeline size: of first, middle and last stage as far as they differ."""
+    kind = view.text("pipeline.way")
+    if kind == "layout":
+        view.stop()
+    if kind != "counts":
+        return [view.integer("pipeline.layers_per_stage")]
+    found: list[object] = [view.integer(name) for name in (_FIRST, _LAST) if view.value(name) is not None]
+    if view.integer("pipeline.middle_stages") > 0:
+        found.append(view.integer("pipeline.layers_per_stage"))
+    return list(dict.fromkeys(found))
+
+
+@fact("pipeline.stage_layers")
+def stage_layers(view: View) -> list[object]:
+    """Decoder layers of every stage, first to last; absent where they cannot be laid out."""
+    kind, pp = view.text("pipeline.way"), view.integer("parallel.pp")
+    if not view.flag("pipeline.splits") or pp > MAX_STAGES:
+        view.stop()
+    if kind == "layout":
+        rows = _rows(view)
+        return [sum(rows[at].count("t") for at in range(stage, len(rows), pp)) for stage in range(pp)]
+    if kind == "counts":
+        stages = view.integer("pipeline.middle_stages")
+        middle = view.integer("pipeline.middle_layers") // stages if stages else 0
+        result: list[object] = [middle] * stages
+        if view.value(_FIRST) is not None:
+            result.insert(0, view.integer(_FIRST))
+        if view.value(_LAST) is not None:
+            result.append(view.integer(_LAST))
+        return result
+    each = view.integer("pipeline.layers_per_stage")
+    laid = [each] * pp
+    laid[0] -= view.flag(_EMBEDDING)
+    laid[-1] -= view.flag(_LOSS)
+    return list(laid)
+
+
+# The layout
+
+
+@fact("pipeline.layout")
+def layout(view: View) -> list[object]:
+    """The layout as a list of chunks, each a text of E (embedding), t (decoder layer), m (MTP), L (loss)."""
+    return list(_rows(view))
+
+
+@fact("pipeline.layout_stages")
+def layout_stages(view: View) -> int:
+    """Chunks in the layout: PP x virtual pipeline size."""
+    return len(_rows(view))
+
+
+@fact("pipeline.layout_layers")
+def layout_layers(view: View) -> int:
+    """Decoder layers in the layout."""
+    return sum(row.count("t") for row in _rows(view))
+
+
+@fact("pipeline.layout_mtp")
+def layout_mtp(view: View) -> int:
+    """MTP layers in the layout."""
+    return sum(row.count("m") for row in _rows(view))
+
+
+@fact("pipeline.layout_empty_stages")
+def layout_empty_stages(view: View) -> list[object]:
+    """Numbers (from 0) of the layout's chunks that hold no decoder layer."""
+    return [at for at, row in enumerate(_rows(view)) if "t" not in row]
+
+
+def _rows(view: View) -> list[str]:
+    value = view.known(_LAYOUT)
+    if isinstance(value, str):
+        rows = parse_layout(value)
+    elif isinstance(value, list):
+        rows = _from_lists(value)
+    else:
+        rows = None
+    return view.stop() if rows is None else rows
+
+
+def _from_lists(value: list[object]) -> list[str] | None:
+    rows = []
+    for row in value[:MAX_STAGES]:
+        if not isinstance(row, list):
+            return None
+        letters = [_LETTERS.get(str(item).rpartition(".")[2].strip().lower()) for item in row]
+        if any(letter is None for letter in letters):
+            return None
+        rows.append("".join(letter or "" for letter in letters))
+    return rows
+
+
+def parse_layout(text: str) -> list[str] | None:
+    """Chunks of a layout such as "Ettt|(tt|)*29m|L"; None where upstream would refuse it.
+
+    Commas are only for reading; `(...)*n` repeats a group, `x*n` a letter; groups do not nest.
+    """
+    text = text.replace(",", "")
+    if len(text) > MAX_LAYERS:
+        return None
+    for pattern in (r"\(([^)]+)\)\*(\d+)", r"(.)\*(\d+)"):
+        size = 0
+        for match in re.finditer(pattern, text):
+            size += len(match[1]) * int(match[2][:6])
+            if size > 4 * MAX_LAYERS:
+                return None
+        text = re.sub(pattern, lambda match: match[1] * int(match[2]), text)
+    rows = text.split("|")
+    return rows if all(letter in "EtmL" for row in rows for letter in row) else None

@@ -1,0 +1,298 @@
+"""Judges one launch by the rules: what is definitely true becomes a finding, what cannot be decided is named.
+
+A rule that fails inside becomes one finding MB900 and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mblint.evaluate.unknown import ABSENT, Absent, Unknown
+from mblint.facts.protocol import Resolved, Write
+from mblint.facts.view import View
+from mblint.findings import Finding, Fix, Outcome, Related, Severity
+from mblint.read.span import Span
+from mblint.ruleset.expression import Expression, Frame, Trace
+from mblint.ruleset.logic import TRUE
+from mblint.ruleset.rule import Case, FixTemplate, Rule
+from mblint.ruleset.template import show
+
+MAX_RELATED = 6
+INTERNAL_ERROR = ("MB900", "internal-error")
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A rule that could not be decided, and the values that it lacked."""
+
+    rule: str
+    name: str
+    because: str
+    keys: tuple[str, ...]
+    could_fail: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the rules say about one launch."""
+
+    findings: tuple[Finding, ...]
+    undecided: tuple[Undecided, ...]
+
+
+def judge(
+    resolved: Resolved, rules: Iterable[Rule], select: Callable[[Rule], bool] | None = None
+) -> Judgement:
+    """Judge a launch by the rules (those that `select` accepts), in the order of the rules."""
+    view = View(resolved)
+    findings: list[Finding] = []
+    undecided: list[Undecided] = []
+    for rule in rules:
+        if rule.judged_by != "expression" or (select is not None and not select(rule)):
+            continue
+        try:
+            finding, doubt = _judge_one(view, rule)
+        except Exception as error:
+            finding, doubt = _internal_error(resolved, rule, error), None
+        if finding is not None:
+            findings.append(finding)
+        if doubt is not None:
+            undecided.append(doubt)
+    return Judgement(tuple(findings), tuple(undecided))
+
+
+def merge(launch_path: Sequence[Finding], by_rules: Sequence[Finding]) -> list[Finding]:
+    """Both judges' findings; a rule's finding replaces that of the check it stands for (`enforced_by`).
+
+    Several checks can stand in one function, so the place alone is not enough: the keys that the check's guard read must be among
+    those that the rule read, or the two sets must mostly agree.
+    """
+    by_place: dict[str, list[Finding]] = {}
+    for finding in by_rules:
+        for place in finding.enforced_by:
+            by_place.setdefault(place, []).append(finding)
+    kept = [
+        raw
+        for raw in launch_path
+        if not any(_stands_for(rule, raw) for place in raw.enforced_by for rule in by_place.get(place, ()))
+    ]
+    return [*kept, *by_rules]
+
+
+def _stands_for(rule: Finding, raw: Finding) -> bool:
+    if rule.launch != raw.launch:
+        return False
+    read, guard = set(rule.keys), set(raw.keys)
+    if not guard or guard <= read:
+        return True
+    return 2 * len(read & guard) >= len(read | guard)
+
+
+# One rule
+
+
+def _judge_one(view: View, rule: Rule) -> tuple[Finding | None, Undecided | None]:
+    covered = rule.covers(view.resolved.versions)
+    if covered is False:
+        return None, None
+    possible = rule.when.test(view)
+    if not possible & TRUE:
+        return None, None
+    if possible != TRUE or covered is None:
+        return None, _undecided(view, rule, rule.when, rule.outcomes, covered)
+    case, doubt = _case(view, rule)
+    return _finding(view, rule, case), doubt
+
+
+def _case(view: View, rule: Rule) -> tuple[Case | None, Undecided | None]:
+    """The first case that definitely holds; a case that may hold is only named as undecided."""
+    doubt: Undecided | None = None
+    for case in rule.cases:
+        possible = case.when.test(view)
+        if possible == TRUE:
+            return case, doubt
+        if possible & TRUE and doubt is None:
+            doubt = _undecided(view, rule, case.when, frozenset({case.outcome or rule.outcome}), True)
+    return None, doubt
+
+
+def _undecided(
+    view: View, rule: Rule, condition: Expression, outcomes: frozenset[str], covered: bool | None
+) -> Undecided:
+    trace = Trace(view)
+    condition.test(trace)
+    reasons: dict[str, None] = {}
+    keys: dict[str, None] = {}
+    for name, unknown in trace.unknowns().items():
+        keys[name] = None
+        text = unknown.reason if name in unknown.reason else f"{name}: {unknown.reason}"
+        reasons[text] = None
+    if covered is None:
+        reasons["the version of upstream is not known"] = None
+    because = "; ".join(reasons) or "a value it needs is not known"
+    return Undecided(rule.id, rule.name, because, tuple(keys), "fails" in outcomes)
+
+
+def _finding(view: View, rule: Rule, case: Case | None) -> Finding:
+    trace = Trace(view)
+    rule.when.test(trace)
+    severity: Severity = rule.severity
+    outcome: Outcome = rule.outcome
+    enforced_by, message = rule.enforced_by, rule.message
+    if case is not None:
+        case.when.test(trace)
+        severity = case.severity or severity
+        outcome = case.outcome or outcome
+        enforced_by = enforced_by if case.enforced_by is None else case.enforced_by
+        message = message if case.message is None else case.message
+    text = message.render(trace)
+    blame = [key for name in rule.blame for key in view.keys_of(name)]
+    read = list(dict.fromkeys([*blame, *trace.keys()]))
+    span, primary = _primary(view, blame, read)
+    return Finding(
+        rule=rule.id,
+        name=rule.name,
+        severity=severity,
+        outcome=outcome,
+        message=" ".join(text.split()),
+        span=span,
+        related=_related(view, read, span, primary),
+        why=rule.summary,
+        enforced_by=enforced_by,
+        keys={key: value for key in read if _is_plain(value := view.read(key))},
+        fixes=tuple(_fixes(view, rule)),
+        launch=view.resolved.name,
+    )
+
+
+def _is_plain(value: object) -> bool:
+    return not isinstance(value, Unknown | Absent)
+
+
+# Places
+
+
+def _origins(view: View, key: str) -> Sequence[Write]:
+    if key == "world_size":
+        return ()
+    if key.startswith("env."):
+        name = key.partition(".")[2]
+        return view.resolved.origins(f"env_vars.{name}") or view.resolved.origins("env_vars")
+    return view.resolved.origins(key)
+
+
+def _last_in_project(view: View, key: str) -> Write | None:
+    writes = _origins(view, key)
+    return next((write for write in reversed(writes) if write.in_project), None)
+
+
+def _primary(view: View, blame: Sequence[str], read: Sequence[str]) -> tuple[Span | None, str | None]:
+    """The place to point at, and the key that it sets.
+
+    The last write in the project of a key that is to blame; else of another key that the rule read; else the recipe itself.
+    """
+    for key in blame:
+        write = _last_in_project(view, key)
+        if write is not None:
+            return write.span, key
+    own: Span | None = getattr(view.resolved, "span", None)
+    if own is not None:
+        return own, None
+    for key in [*blame, *read]:
+        writes = _origins(view, key)
+        if writes:
+            return writes[-1].span, key
+    return None, None
+
+
+def _related(view: View, read: Sequence[str], span: Span | None, primary: str | None) -> tuple[Related, ...]:
+    related: list[Related] = []
+    for key in read:
+        if key == primary:
+            continue
+        writes = _origins(view, key)
+        if not writes:
+            continue
+        write = _last_in_project(view, key) or writes[-1]
+        value = view.read(key)
+        if write.span == span or not _is_plain(value):
+            continue
+        name = key.removeprefix("env.") if key.startswith("env.") else key
+        related.append(Related(write.span, f"{name} = {show(value)} is set here"))
+        if len(related) == MAX_RELATED:
+            break
+    return tuple(related)
+
+
+# Fixes
+
+
+def _fixes(view: View, rule: Rule) -> Iterable[Fix]:
+    for template in rule.fixes:
+        fix = _fix(view, template)
+        if fix is not None:
+            yield fix
+
+
+def _fix(view: View, template: FixTemplate) -> Fix | None:
+    """The fix with its values computed, or None where one of them cannot be, or where it changes nothing."""
+    if template.when is not None and template.when.test(view) != TRUE:
+        return None
+    frame: Frame = {}
+    for name, expression in template.let:
+        value = expression.value(view, frame)
+        if not _is_plain(value):
+            return None
+        frame[name] = value
+    changes: dict[str, Any] = {}
+    for key, wanted in template.set:
+        value = wanted.value(view, frame) if isinstance(wanted, Expression) else wanted
+        if not _is_plain(value) or _holds_unknown(value):
+            return None
+        if not _same(view.read(key), value):
+            changes[key] = value
+    for key in template.delete:
+        if view.resolved.origins(key):
+            changes[key] = ABSENT
+    if not changes:
+        return None
+    frame.setdefault("new", next((value for value in changes.values() if value is not ABSENT), None))
+    return Fix(
+        title=template.title.render(view, frame),
+        safety=template.safety,
+        changes=changes,
+        cost=None if template.cost is None else template.cost.render(view, frame),
+    )
+
+
+def _holds_unknown(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(item, Unknown) for item in value)
+
+
+def _same(now: object, wanted: object) -> bool:
+    return _is_plain(now) and type(now) is type(wanted) and now == wanted
+
+
+# What goes wrong inside
+
+
+def _internal_error(resolved: Resolved, rule: Rule, error: Exception) -> Finding:
+    place = ""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    if at is not None:
+        place = f" ({at.tb_frame.f_code.co_filename.rpartition('/')[2]}:{at.tb_lineno})"
+    detail = " ".join(str(error).split())[:200]
+    return Finding(
+        rule=INTERNAL_ERROR[0],
+        name=INTERNAL_ERROR[1],
+        severity="error",
+        outcome="note",
+        message=f"rule {rule.id} {rule.name} failed inside mblint: {type(error).__name__}: {detail}{place}",
+        span=getattr(resolved, "span", None),
+        launch=resolved.name,
+        keys={"rule": rule.id},
+    )
