@@ -1,0 +1,120 @@
+"""Judge recipes and launches, and report what would fail, train wrongly, or waste memory or speed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mblint.cli.options import add_common, add_launch, add_selection
+from mblint.cli.parser import Words, positive
+from mblint.errors import UserError
+
+FORMATS = ("full", "concise", "json", "github", "sarif", "junit", "gitlab")
+
+EPILOG = """examples:
+  mblint check                                      all recipes below this folder
+  mblint check recipes/ --select MB2,MB301          only the pipeline rules and one more
+  mblint check my_recipe.py --world-size 64 --gpu h100 --set model.context_parallel_size=2
+  mblint check --launches sweep.jsonl --format json
+  mblint check --fix --diff                         show what the safe fixes would change
+  mblint check --base origin/main --new-only        only what this branch made worse
+  mblint check --format github --output sarif=mblint.sarif --output junit=mblint.xml
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """All options of the command."""
+    parser.usage = "mblint check [OPTIONS] [PATHS ...]"
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATHS",
+        help="files and folders; - is standard input; default: this folder",
+    )
+    add_selection(parser)
+    add_launch(parser)
+
+    group = parser.add_argument_group("files")
+    group.add_argument("--exclude", action=Words, metavar="GLOBS", help="files and folders not to check")
+    group.add_argument(
+        "--stdin-filename", type=Path, metavar="FILE", help="name of the file whose text is on standard input"
+    )
+
+    group = parser.add_argument_group("report")
+    group.add_argument(
+        "--format", choices=FORMATS, help="default: full, or github where GITHUB_ACTIONS is set"
+    )
+    group.add_argument(
+        "--output",
+        type=report_file,
+        action="append",
+        default=[],
+        metavar="FORMAT=FILE",
+        help="write a further report to a file; may be repeated",
+    )
+    group.add_argument(
+        "--statistics", action="store_true", help="count findings by rule in place of listing them"
+    )
+    group.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "advice", "never"),
+        help="lowest severity that makes the exit code 1; default: warning",
+    )
+    group.add_argument("--exit-zero", action="store_true", help="exit with 0 although there are findings")
+
+    group = parser.add_argument_group("fixes")
+    group.add_argument(
+        "--fix", action="store_true", help="apply the fixes that cannot change training results"
+    )
+    group.add_argument("--unsafe-fixes", action="store_true", help="count and apply the other fixes too")
+    group.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
+    group.add_argument("--fix-only", action="store_true", help="fix, and do not report what remains")
+    group.add_argument("--show-fixes", action="store_true", help="list the fixes that were applied")
+
+    group = parser.add_argument_group("review")
+    group.add_argument(
+        "--base", metavar="REV", help="also judge what changed since this git revision; auto finds it"
+    )
+    group.add_argument(
+        "--new-only", action="store_true", help="only findings that the change made; needs --base"
+    )
+
+    group = parser.add_argument_group("work")
+    group.add_argument(
+        "--estimate",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="estimate memory; default: where all inputs are known",
+    )
+    group.add_argument(
+        "-j", "--jobs", type=positive, metavar="N", help="processes; default: by the amount of work"
+    )
+    add_common(parser)
+
+
+def report_file(text: str) -> tuple[str, Path]:
+    """`sarif=out/mblint.sarif` as its two sides."""
+    name, equals, path = text.partition("=")
+    if not equals or not path or name not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not FORMAT=FILE with a format of {', '.join(FORMATS)}")
+    return name, Path(path)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check that the options go together, then do the work."""
+    if args.new_only and not args.base:
+        raise UserError("--new-only needs --base REV", "see `mblint check --help`")
+    reads_stdin = "-" in args.paths
+    if reads_stdin and args.paths != ["-"]:
+        raise UserError("- (standard input) cannot be mixed with other paths", "check it in a run of its own")
+    if reads_stdin and args.launches == "-":
+        raise UserError("both - and --launches - read standard input", "put the launches into a file")
+    if args.stdin_filename and not reads_stdin:
+        raise UserError(
+            "--stdin-filename needs - as the only path", "for example `mblint check - --stdin-filename x.py`"
+        )
+    if reads_stdin and (args.fix or args.fix_only) and not args.diff:
+        raise UserError("standard input cannot be fixed in place", "add --diff to see the change")
+    from mblint.cli.check_run import run as work
+
+    return work(args)
