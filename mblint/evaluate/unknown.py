@@ -11,14 +11,16 @@ from mblint.read.span import Span
 class Unknown:
     """A value that the evaluator could not determine, and why.
 
+    `partial` is text for people when the value is a string of which only pieces are known.
     Asking for its truth is a bug of the engine: code that branches on values must treat it explicitly.
     """
 
-    __slots__ = ("reason", "span")
+    __slots__ = ("partial", "reason", "span")
 
-    def __init__(self, reason: str, span: Span | None = None) -> None:
+    def __init__(self, reason: str, span: Span | None = None, partial: str | None = None) -> None:
         self.reason = reason
         self.span = span
+        self.partial = partial
 
     def __bool__(self) -> bool:
         raise TypeError(f"truth of an unknown value: {self.reason}")
@@ -28,7 +30,9 @@ class Unknown:
 
 
 @final
-class _Absent:
+class Absent:
+    """The type of ABSENT; there is one instance."""
+
     __slots__ = ()
 
     def __repr__(self) -> str:
@@ -38,7 +42,5 @@ class _Absent:
         raise TypeError("truth of an absent value")
 
 
-ABSENT: Final = _Absent()
+ABSENT: Final = Absent()
 """A key that does not exist in this config (no such field, or its section is null)."""
-
-Absent = _Absent
