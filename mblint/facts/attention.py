@@ -17,7 +17,9 @@ def backend(view: View) -> str:
 
 @fact("attention.unfused")
 def unfused(view: View) -> bool:
-    """Whether attention scores are materialised: unfused or local backend, or both faster ones forbidden."""
+    """Whether attention scores are materialised: unfused or local, or both faster ways forbidden."""
+    if view.value("model.transformer_impl") == "local":
+        return True
     chosen = view.text("attention.backend")
     if chosen in ("unfused", "local"):
         return True

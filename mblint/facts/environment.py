@@ -53,6 +53,40 @@ def expandable_segments(view: View) -> bool:
     return text is not None and parse_allocator(text).get("expandable_segments", "").lower() == "true"
 
 
+@fact("environment.allocator_variable")
+def allocator_variable(view: View) -> str | None:
+    """The variable that allocator settings are read from: PYTORCH_ALLOC_CONF where it is set, else the older name."""
+    if isinstance(view.get("env.PYTORCH_ALLOC_CONF"), str):
+        return "PYTORCH_ALLOC_CONF"
+    return None if _allocator(view) is None else "PYTORCH_CUDA_ALLOC_CONF"
+
+
+@fact("environment.segments_left_out")
+def segments_left_out(view: View) -> bool:
+    """Whether an environment is given, in whole or by the recipe, and says nothing of expandable segments.
+
+    False where nothing is known of the environment, where somebody decided against them, and with another allocator.
+    """
+    if not view.flag("environment.mentioned"):
+        return False
+    if view.resolved.env_known or any(name in view.resolved.env for name in ALLOCATOR_VARIABLES):
+        settings = parse_allocator(_allocator(view) or "")
+        return "expandable_segments" not in settings and "backend" not in settings
+    view.get("env.PYTORCH_CUDA_ALLOC_CONF")
+    return True
+
+
+@fact("environment.graph_register")
+def graph_register(view: View) -> object:
+    """NCCL_GRAPH_REGISTER; None also where the recipe's own environment sets the allocator and leaves this out."""
+    given = view.get("env.NCCL_GRAPH_REGISTER")
+    if isinstance(given, Unknown) and "NCCL_GRAPH_REGISTER" not in view.resolved.env:
+        if any(name in view.resolved.env for name in ALLOCATOR_VARIABLES):
+            return None
+        raise Stop(given)
+    return given
+
+
 @fact("environment.allocator_with_segments")
 def allocator_with_segments(view: View) -> str:
     """The allocator settings with expandable segments switched on, others kept."""

@@ -30,14 +30,14 @@ def has_parent(view: View) -> object:
 def same_world_as_parent(view: View) -> object:
     """Whether the recipe that this one starts from runs on as many GPUs; absent without one.
 
-    A recipe that says nothing else of its GPUs runs on those of its parent.
+    A recipe that says nothing of its GPUs runs on those of the recipe it starts from.
     """
     if view.parent is None:
         return ABSENT
     own, other = view.get("world_size"), view.parent.read("world_size")
-    if isinstance(other, Unknown | Absent):
-        return other
-    return own if isinstance(own, Unknown | Absent) else own == other
+    if isinstance(own, Unknown | Absent):
+        return True
+    return other if isinstance(other, Unknown | Absent) else own == other
 
 
 @fact("launch.is_finetuning")

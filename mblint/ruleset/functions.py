@@ -426,8 +426,8 @@ def version_at_least(view: Any, package: str, version: str) -> object:
 
 @_register(takes_names=1)
 def motive_memory(view: Any, name: str) -> object:
-    """Whether a comment beside the key's write, or the recipe's name, gives memory or OOM as the reason."""
+    """Whether a comment beside the key's write gives memory or OOM as the reason."""
     from mblint.facts.motive import comment, speaks_of_memory
 
-    named = view.read("motive.name_speaks_of_memory")
-    return speaks_of_memory(comment(view, name)) or named is True
+    view.read(name)
+    return speaks_of_memory(comment(view, name))
