@@ -1,0 +1,262 @@
+"""Proves fixes by judging the edited text again, and applies them to a fixpoint.
+
+A fix counts as proven when its finding is gone, its rule could still decide, no launch got lost, no
+finding of equal or higher severity is new, and every edited file can be read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mblint.findings import SEVERITY_ORDER, Finding, Fix
+from mblint.fingerprint import Identity, identity
+from mblint.fix.apply import EditConflict, apply_all, merge
+from mblint.fix.check import parses
+from mblint.fix.text import Refusal
+
+MAX_ROUNDS = 10
+
+# Findings of the tool itself say that something could not be judged: then nothing is proven.
+_BLIND = {"MB900", "MB901", "MB904"}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge said: the findings, which (launch, rule) pairs it could not decide, which launches it saw
+    (None = it does not tell)."""
+
+    findings: Sequence[Finding]
+    undecided: frozenset[tuple[str, str]] = frozenset()
+    launches: frozenset[str] | None = None
+
+
+Judge = Callable[[dict[str, str]], Judged | Sequence[Finding]]
+"""Judges every launch that the given texts (by absolute path) reach; the fixes of its findings carry
+edits.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A proven state: the texts after the fix, and the verdict on them."""
+
+    sources: dict[str, str]
+    judged: Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    finding: Finding
+    fix: Fix
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplied:
+    """A fix that stayed out, and why."""
+
+    finding: Finding
+    fix: Fix
+    reason: str
+
+
+@dataclass(slots=True)
+class FixRun:
+    """The outcome of fixing to a fixpoint: `sources` and `findings` are the final state; `settled` is
+    False when ten rounds were not enough, and then nothing is changed.
+    """
+
+    sources: dict[str, str]
+    findings: Sequence[Finding]
+    applied: list[Applied] = field(default_factory=list)
+    left: list[NotApplied] = field(default_factory=list)
+    rounds: int = 0
+    settled: bool = True
+
+
+def ask(judge: Judge, sources: Mapping[str, str]) -> Judged:
+    answer = judge(dict(sources))
+    return answer if isinstance(answer, Judged) else Judged(tuple(answer))
+
+
+def prove(
+    targets: Sequence[tuple[Finding, Fix]], sources: Mapping[str, str], before: Judged, judge: Judge
+) -> Proof | Refusal:
+    """Apply the fixes of all targets together and judge again."""
+    try:
+        changed = apply_all(sources, [edit for _, fix in targets for edit in fix.edits])
+    except EditConflict as conflict:
+        return Refusal(str(conflict))
+    except KeyError as missing:
+        return Refusal(f"the text of {missing.args[0]} is not at hand")
+    if not changed:
+        return Refusal("nothing would change")
+    for path, text in changed.items():
+        if not parses(path, text):
+            return Refusal(f"{path} could not be read any more")
+    after_sources = {**sources, **changed}
+    after = ask(judge, after_sources)
+    reason = _objection(targets, before, after)
+    return Refusal(reason) if reason is not None else Proof(after_sources, after)
+
+
+def _objection(targets: Sequence[tuple[Finding, Fix]], before: Judged, after: Judged) -> str | None:
+    old = Counter(identity(finding) for finding in before.findings)
+    new = Counter(identity(finding) for finding in after.findings)
+    wanted = Counter({identity(finding) for finding, _ in targets})
+    for name in wanted:
+        if old[name] and new[name] >= old[name]:
+            return f"{name[0]} is still found afterwards"
+    for finding, _ in targets:
+        pair = (finding.launch or "", finding.rule)
+        if pair in after.undecided and pair not in before.undecided:
+            return f"{finding.rule} could not be decided afterwards"
+    if before.launches is not None and after.launches is not None and not before.launches <= after.launches:
+        return f"{min(before.launches - after.launches)} is no launch any more"
+    least = min(SEVERITY_ORDER[finding.severity] for finding, _ in targets)
+    for finding in after.findings:
+        if new[identity(finding)] <= old[identity(finding)]:
+            continue
+        if SEVERITY_ORDER[finding.severity] >= least or finding.rule in _BLIND:
+            return f"it brings {finding.rule}: {finding.message}"
+    return None
+
+
+def offer(sources: Mapping[str, str], judge: Judge, judged: Judged | None = None) -> list[Finding]:
+    """The findings, each with those of its fixes that are proven, in order; the others are left out."""
+    before = judged if judged is not None else ask(judge, sources)
+    offered: list[Finding] = []
+    tried: dict[tuple[object, ...], bool] = {}
+    for finding in before.findings:
+        good: list[Fix] = []
+        for fix in finding.fixes:
+            if not fix.edits:
+                continue
+            key = (identity(finding), fix.edits)
+            if key not in tried:
+                tried[key] = isinstance(prove([(finding, fix)], sources, before, judge), Proof)
+            if tried[key]:
+                good.append(fix)
+        offered.append(replace(finding, fixes=tuple(good)) if good != list(finding.fixes) else finding)
+    return offered
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state that the rounds of `fix_all` share."""
+
+    judge: Judge
+    unsafe: bool
+    wanted: Callable[[Finding], bool]
+    sources: dict[str, str]
+    judged: Judged
+    applied: list[Applied] = field(default_factory=list)
+    refused: dict[Identity, NotApplied] = field(default_factory=dict)
+
+    def candidates(self) -> list[tuple[Finding, Fix]]:
+        """Findings with exactly one way out, of a grade that may be applied, that was not refused before."""
+        found: dict[Identity, tuple[Finding, Fix]] = {}
+        for finding in self.judged.findings:
+            if len(finding.fixes) != 1 or not finding.fixes[0].edits or not self.wanted(finding):
+                continue
+            fix = finding.fixes[0]
+            if fix.safety != "safe" and not self.unsafe:
+                continue
+            if identity(finding) not in self.refused:
+                found.setdefault(identity(finding), (finding, fix))
+        return list(found.values())
+
+    def attempt(self, targets: Sequence[tuple[Finding, Fix]]) -> str | None:
+        """Prove and take over; the reason when that fails."""
+        done = prove(targets, self.sources, self.judged, self.judge)
+        if isinstance(done, Refusal):
+            return done.reason
+        self.sources, self.judged = done.sources, done.judged
+        self.applied += [Applied(finding, fix) for finding, fix in targets]
+        return None
+
+    def one_by_one(self, targets: Sequence[tuple[Finding, Fix]]) -> None:
+        """Each fix for itself; after one is applied the next is taken from the new verdict, for lines
+        moved.
+        """
+        for name in [identity(finding) for finding, _ in targets]:
+            current = next((pair for pair in self.candidates() if identity(pair[0]) == name), None)
+            if current is None:
+                continue  # went away with one of the others
+            reason = self.attempt([current])
+            if reason is not None:
+                self.refused[name] = NotApplied(*current, reason)
+
+
+def _by_file(targets: Sequence[tuple[Finding, Fix]]) -> list[list[tuple[Finding, Fix]]]:
+    """The targets in groups that share no file."""
+    groups: list[tuple[set[str], list[tuple[Finding, Fix]]]] = []
+    for target in targets:
+        paths = {edit.span.path for edit in target[1].edits}
+        touching = [group for group in groups if group[0] & paths]
+        for group in touching[1:]:
+            touching[0][0].update(group[0])
+            touching[0][1].extend(group[1])
+            groups.remove(group)
+        if touching:
+            touching[0][0].update(paths)
+            touching[0][1].append(target)
+        else:
+            groups.append((paths, [target]))
+    return [group for _, group in groups]
+
+
+def fix_all(
+    sources: Mapping[str, str],
+    judge: Judge,
+    *,
+    unsafe: bool = False,
+    wanted: Callable[[Finding], bool] = lambda finding: True,
+    max_rounds: int = MAX_ROUNDS,
+) -> FixRun:
+    """Apply what is proven until nothing is left to apply.
+
+    All fixes of one file go in together if the whole is proven, else one after the other. A finding with
+    several ways out is never fixed unasked; fixes that meet in one place wait for the next round.
+    """
+    run = _Run(judge, unsafe, wanted, dict(sources), ask(judge, sources))
+    first, seen = run.judged, {_state(run.sources)}
+    collided: dict[Identity, tuple[Finding, Fix, Finding]] = {}
+    for count in range(max_rounds + 1):
+        targets = run.candidates()
+        if not targets:
+            return _finished(run, collided, count)
+        if count == max_rounds:
+            break
+        together = merge(run.sources, [fix.edits for _, fix in targets])
+        for late, early in together.conflicts:
+            collided[identity(targets[late][0])] = (*targets[late], targets[early][0])
+        before = len(run.applied)
+        for group in _by_file([targets[index] for index in together.accepted]):
+            current = {identity(finding): (finding, fix) for finding, fix in run.candidates()}
+            still = [current[name] for finding, _ in group if (name := identity(finding)) in current]
+            if still and run.attempt(still) is not None:
+                run.one_by_one(still)
+        if len(run.applied) == before and not together.conflicts:
+            continue  # all of them are refused now: the next round finds no candidate and ends
+        if len(run.applied) > before:
+            if _state(run.sources) in seen:
+                break  # two rules undo each other
+            seen.add(_state(run.sources))
+    left = [NotApplied(finding, fix, "the fixes do not settle") for finding, fix in run.candidates()]
+    return FixRun(dict(sources), first.findings, [], left, max_rounds, settled=False)
+
+
+def _state(sources: Mapping[str, str]) -> int:
+    return hash(tuple(sorted(sources.items())))
+
+
+def _finished(run: _Run, collided: Mapping[Identity, tuple[Finding, Fix, Finding]], rounds: int) -> FixRun:
+    remaining = {identity(finding) for finding in run.judged.findings}
+    left = [entry for name, entry in run.refused.items() if name in remaining]
+    done = {identity(entry.finding) for entry in left}
+    for name, (finding, fix, other) in collided.items():
+        if name in remaining and name not in done:
+            left.append(NotApplied(finding, fix, f"it meets the fix of {other.rule} in one place"))
+    return FixRun(run.sources, run.judged.findings, run.applied, left, rounds)

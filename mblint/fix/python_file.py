@@ -1,0 +1,125 @@
+"""One Python file under change: the recipe in it, what is added to it, and the imports that this needs."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from mblint.fix import env, python
+from mblint.fix.recipe import Addition, Recipe, assignment, emit, read_recipe
+from mblint.fix.render import Renderer, module_names, quote_of
+from mblint.fix.sites import Site, find_site
+from mblint.fix.text import Edits, Refusal, Text
+from mblint.fix.tree import Tree, parse_ast
+from mblint.read.span import Span
+
+if TYPE_CHECKING:
+    from mblint.findings import TextEdit
+
+
+class PythonFile:
+    """Plans edits of one file; `finish` gives those that belong together (additions, imports)."""
+
+    def __init__(self, text: Text, function: Span | None) -> None:
+        self.text = text
+        self.module = parse_ast(text.text)
+        own = function if function is not None and function.path == text.path else None
+        self._recipe = (
+            read_recipe(text, own, self.module) if own is not None else Refusal("no recipe is known here")
+        )
+        self._renderer: Renderer | None = None
+        self._additions: list[Addition] = []
+
+    @property
+    def renderer(self) -> Renderer:
+        if self._renderer is None:
+            names = module_names(self.module or ast.Module([], []))
+            self._renderer = Renderer(names, quote_of(self.text.text))
+        return self._renderer
+
+    def _locate(self, span: Span, key: str) -> tuple[Tree, Site] | Refusal:
+        if isinstance(self._recipe, Recipe):
+            site = find_site(self._recipe.tree, span, key)
+            return site if isinstance(site, Refusal) else (self._recipe.tree, site)
+        return python.locate(self.text, span, key, self.module)
+
+    def replace(self, span: Span, key: str, value: Any, hint: str | None) -> Edits | Refusal:
+        """A new value where the key is written; refused where that place serves more than this one write."""
+        found = self._locate(span, key)
+        if isinstance(found, Refusal):
+            return found
+        tree, site = found
+        if python.in_loop_or_function(tree, site.holder):
+            return Refusal("the value is written in a loop or a nested function", tree.span(site.holder))
+        if key.startswith("env_vars."):
+            return env.replace_entry(tree, site.value, value, self.renderer)
+        return python.replace_value(tree, site, value, self.renderer, hint)
+
+    def rename(self, span: Span, old: str, new: str) -> Edits | Refusal:
+        found = self._locate(span, old)
+        if isinstance(found, Refusal):
+            return found
+        if python.in_loop_or_function(found[0], found[1].holder):
+            return Refusal("the value is written in a loop or a nested function", span)
+        return python.rename_write(*found, old, new)
+
+    def delete(self, span: Span, key: str) -> Edits | Refusal:
+        found = self._locate(span, key)
+        if isinstance(found, Refusal):
+            return found
+        if python.in_loop_or_function(found[0], found[1].holder):
+            return Refusal(f"`{key}` is written in a loop or a nested function", span)
+        return python.delete_write(*found)
+
+    def add(self, key: str, value: Any, hint: str | None, at_end: bool) -> Edits | Refusal:
+        """A new setting in the recipe."""
+        if isinstance(self._recipe, Refusal):
+            return self._recipe
+        source = self.renderer.render(value, None, hint)
+        if isinstance(source, Refusal):
+            return source
+        self._additions.append(assignment(self._recipe, key, source, at_end=at_end))
+        return Edits(())
+
+    def set_env(self, name: str, value: Any, exists: bool) -> Edits | Refusal:
+        if isinstance(self._recipe, Refusal):
+            return self._recipe
+        return self._keep(env.set_env(self._recipe, name, value, self.renderer, exists=exists))
+
+    def unset_env(self, name: str) -> Edits | Refusal:
+        if isinstance(self._recipe, Refusal):
+            return self._recipe
+        return self._keep(env.remove_env(self._recipe, name, self.renderer))
+
+    def _keep(self, done: Edits | Addition | Refusal) -> Edits | Refusal:
+        if isinstance(done, Addition):
+            self._additions.append(done)
+            return Edits(())
+        return done
+
+    def finish(self) -> Edits | Refusal:
+        edits: list[TextEdit] = []
+        if self._additions and isinstance(self._recipe, Recipe):
+            done = emit(self._recipe, self._additions)
+            if isinstance(done, Refusal):
+                return done
+            edits += done.edits
+        if self._renderer is not None and self._renderer.imports:
+            edits.append(_import_edit(self.text, self.module, self._renderer.imports))
+        return Edits(tuple(edits))
+
+
+def _import_edit(text: Text, module: ast.Module | None, lines: list[str]) -> TextEdit:
+    """Puts import lines after the file's last import, else after its docstring, else at its top."""
+    body = module.body if module is not None else []
+    last: ast.stmt | None = None
+    for node in body:
+        last = node if isinstance(node, ast.Import | ast.ImportFrom) else last
+    if last is None and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        last = body[0]
+    if last is None:
+        line = body[0].lineno if body else 1
+        place = text.line_start(line)
+        return text.edit(place, place, "".join(f"{line}{text.newline}" for line in lines))
+    end = text.line_end(last.end_lineno or last.lineno)
+    return text.edit(end, end, "".join(f"{text.newline}{line}" for line in lines))

@@ -1,0 +1,42 @@
+"""How names, paths and messages are shown: relative to the project, with nothing in them that a terminal
+obeys.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+# C0 and C1 controls, DEL, line separators, and the marks that turn the direction of text around.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def _name(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    short = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
+    return short or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def neutral(text: str, *, keep: str = "") -> str:
+    """The text with every control character written out (`\\x1b`, `\\n`), except those in `keep`."""
+    return _CONTROL.sub(lambda match: match.group() if match.group() in keep else _name(match), text)
+
+
+def relative(path: str, root: str) -> str:
+    """The path below `root` with forward slashes; as it is when it lies elsewhere or `root` is empty."""
+    if not root:
+        return path.replace(os.sep, "/")
+    try:
+        short = os.path.relpath(path, root)
+    except ValueError:  # another drive
+        return path.replace(os.sep, "/")
+    if short == os.pardir or short.startswith(os.pardir + os.sep):
+        short = path
+    return short.replace(os.sep, "/")
+
+
+def shown_path(path: str, root: str) -> str:
+    """`relative`, made safe to print."""
+    return neutral(relative(path, root))
