@@ -527,7 +527,7 @@ def _joined(context: Context, node: ast.JoinedStr) -> Eval:
                 size += len(rendered)
                 machine.check_size(size)
             else:
-                unknown = unknown or rendered
+                unknown = unknown if unknown is not None else rendered
                 pieces.append("?")
         whole = "".join(pieces)
         return whole if unknown is None else Unknown(unknown.reason, unknown.span, whole)

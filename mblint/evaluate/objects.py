@@ -187,7 +187,7 @@ def get_attribute(machine: Machine, target: Any, name: str, site: Any, frame: An
             return native_attribute(machine, target.value, name, site, frame, default)
         return default if default is not MISSING else Unknown(f"{target!r}.{name}")
     if kind is SuperValue:
-        return super_attribute(machine, target, name, site, frame)
+        return super_attribute(machine, target, name, site, frame, default)
     if kind is BoundMethod:
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return get_attribute(machine, target.function, name, site, frame, default)
@@ -322,7 +322,7 @@ def class_attribute(machine: Machine, cls: ClassValue, name: str, site: Any, fra
     return machine.implicit(AttributeError, f"type object '{cls.name}' has no attribute '{name}'", site, frame)
 
 
-def super_attribute(machine: Machine, value: SuperValue, name: str, site: Any, frame: Any) -> Any:
+def super_attribute(machine: Machine, value: SuperValue, name: str, site: Any, frame: Any, default: Any = MISSING) -> Any:
     """super().name"""
     receiver = value.receiver
     cls = receiver.cls if isinstance(receiver, (Instance, EnumMember)) else receiver
@@ -346,6 +346,8 @@ def super_attribute(machine: Machine, value: SuperValue, name: str, site: Any, f
         return BoundMethod(object_method(name), receiver)
     if cls.opaque:
         return Unknown(f"{cls.name} has bases that are not known", site.span() if site else None)
+    if default is not MISSING:
+        return default
     return machine.implicit(AttributeError, f"'super' object has no attribute '{name}'", site, frame)
 
 

@@ -16,6 +16,7 @@ PACKAGES = {
     "torch": "torch",
     "flash-attn": "flash_attn",
     "flash_attn": "flash_attn",
+    "transformers": "transformers",
 }
 """Distribution names and the fact that holds their version."""
 
@@ -103,7 +104,7 @@ class World:
 
     def library_value(self, dotted: str) -> Any:
         """Constants of libraries that depend on the declared world."""
-        if dotted in ("torch.__version__", "transformer_engine.__version__", "flash_attn.__version__"):
+        if dotted.endswith(".__version__") and dotted.count(".") == 1:
             return self.package_version(dotted.partition(".")[0])
         if dotted == "torch.version.cuda":
             return self.versions.get("cuda") or Unknown("the CUDA version is not declared")

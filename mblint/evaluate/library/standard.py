@@ -619,7 +619,7 @@ def _regex(name: str) -> None:
         if re.search(r"[+*}]\)?[+*{]", pattern) or (re.search(r"\([^)]*[+*][^)]*\)[+*{]", pattern)):
             return Unknown("a regular expression that may run long")
         if name == "sub" and not isinstance(args[1], str):
-            return Unknown("a replacement that is a function")
+            return _substitute(machine, args, site, frame)
         try:
             result = getattr(re, name)(*args, **kwargs)
         except (re.error, TypeError, IndexError, RecursionError) as error:
@@ -627,6 +627,39 @@ def _regex(name: str) -> None:
         return _match(machine, result) if isinstance(result, re.Match) else machine.born(result) if isinstance(result, list) else result
 
     CALLS[f"re.{name}"] = compute
+
+
+def _substitute(machine: Machine, args: list[Any], site: Any, frame: Any) -> Any:
+    """re.sub with a function that makes each replacement."""
+    from mblint.evaluate.calls import call
+
+    pieces: list[str] = []
+    last = 0
+    for found in re.finditer(args[0], args[2]):
+        replacement = call(machine, args[1], [_match(machine, found)], {}, site, frame)
+        if not isinstance(replacement, str):
+            return Unknown(getattr(replacement, "reason", "a replacement that is not known"))
+        pieces += [args[2][last : found.start()], replacement]
+        last = found.end()
+        machine.check_size(sum(map(len, pieces)))
+    return "".join([*pieces, args[2][last:]])
+
+
+@library("string.Formatter")
+def _formatter(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    return External("string.Formatter()")
+
+
+@library("string.Formatter().parse")
+def _formatter_parse(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    import string
+
+    if not isinstance(args[0], str) or len(args[0]) > 10_000:
+        return Unknown("a format that is not known")
+    try:
+        return KnownIterator(list(string.Formatter().parse(args[0])))
+    except ValueError as error:
+        return machine.implicit(ValueError, str(error), site, frame)
 
 
 def _match(machine: Machine, found: re.Match[str]) -> Instance:
