@@ -191,6 +191,9 @@ def layout_empty_stages(view: View) -> list[object]:
 
 def _rows(view: View) -> list[str]:
     value = view.known(_LAYOUT)
+    if isinstance(value, str) and value.startswith("<"):
+        # The launch path has made an object of it; what was written is the same layout as text or lists.
+        value = view.resolved.written(_LAYOUT)
     if isinstance(value, str):
         rows = parse_layout(value)
     elif isinstance(value, list):
