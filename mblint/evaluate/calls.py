@@ -125,7 +125,7 @@ def call_function(machine: Machine, function: FunctionValue, args: list[Any], kw
     machine.clock += 1
     machine.oldest_touched = sys.maxsize
     failures, undecided, mark = len(machine.failures), len(machine.undecided), machine.mark()
-    reads = len(machine.env_reads)
+    reads, taken = len(machine.env_reads), len(machine.path_taken)
     result = _run(machine, function, args, kwargs, None, caller)
     touched = machine.oldest_touched
     machine.oldest_touched = min(outer, touched)
@@ -135,7 +135,7 @@ def call_function(machine: Machine, function: FunctionValue, args: list[Any], kw
         and len(machine.undecided) == undecided
         and len(machine.env_reads) == reads
         and type(result) is not Unknown
-        and machine.path_decisions is None
+        and len(machine.path_taken) == taken
     )
     if pure:
         machine.memo[key] = (result,)

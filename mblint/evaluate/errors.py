@@ -23,6 +23,10 @@ class BudgetExceeded(Exception):
     """The evaluation took too many steps, too deep a recursion or too large a value."""
 
 
+class StopEvaluation(Exception):
+    """Evaluation has reached the point up to which it was asked for."""
+
+
 class NeedFork(Exception):
     """A branch on an unknown value leaves the function on one side: the call must be run for both."""
 
@@ -34,7 +38,7 @@ class NeedFork(Exception):
 class Failure:
     """A check that failed: an exception that was reached for certain and not caught.
 
-    `guards` are the expressions' sites that led to it; `implicit` is set when the language raised it (None + 1).
+    `guards` are the (object, attribute) pairs that the conditions on the way to it read; `implicit` is set when the language raised it (None + 1).
     """
 
     __slots__ = ("exception", "guards", "implicit", "message", "phase", "site", "trace")

@@ -189,7 +189,10 @@ class Machine:
         if not self.go_on:
             raise Raised(value, site, frame.trace, ("implicit",))
         frame.blamed = True
-        self.failures.append(Failure(type_.__name__, message, site, frame.trace, (), True, self.phase))
+        from mblint.evaluate.guards import guard_reads
+
+        reads = guard_reads(self, site, frame) if site is not None else ()
+        self.failures.append(Failure(type_.__name__, message, site, frame.trace, reads, True, self.phase))
         return Unknown(f"{type_.__name__}: {message}", site.span() if site else None)
 
     def catches(self, value: object) -> bool:

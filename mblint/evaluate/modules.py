@@ -245,6 +245,11 @@ class ModuleTable:
             self._listing[folder] = names
         return name in names or path in self.overlay
 
+    def forget_missing(self) -> None:
+        """A root was added: names that were not found may be there now."""
+        for name in [name for name, found in self.loaded.items() if found is None]:
+            del self.loaded[name]
+
     def find(self, name: str) -> Any:
         """The module of that dotted name: a Module, a snapshot's stand-in, or None when no source is known."""
         if name in self.loaded:

@@ -12,6 +12,7 @@ from mblint.evaluate.compiler import Context
 from mblint.evaluate.errors import Failure, NeedFork, Raised
 from mblint.evaluate.expressions import compile_condition, compile_expression
 from mblint.evaluate.frames import Exec, Frame
+from mblint.evaluate.guards import guard_reads
 from mblint.evaluate.iteration import iterate
 from mblint.evaluate.joining import Outcome, apply_join, collect
 from mblint.evaluate.machine import Limits, exception_matches, exception_name, exception_text
@@ -495,8 +496,9 @@ def fail(machine: Any, exception: Any, site: Any, frame: Frame) -> None:
     if machine.speculation or machine.catches(exception) or not machine.go_on:
         raise Raised(exception, site, frame.trace)
     frame.blamed = True
+    reads = guard_reads(machine, site, frame)
     machine.failures.append(
-        Failure(exception_name(exception), exception_text(exception), site, frame.trace, (), False, machine.phase)
+        Failure(exception_name(exception), exception_text(exception), site, frame.trace, reads, False, machine.phase)
     )
 
 

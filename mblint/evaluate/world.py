@@ -38,6 +38,8 @@ class World:
         self.env_known = env is not None
         self.versions = versions or {}
         self.missing = missing
+        self.flags: dict[str, Any] = {}
+        """State of libraries that evaluated code asks for, such as whether torch.distributed is initialised."""
         self.special_classes: dict[str, Any] = {}
         self.special_calls: dict[str, Any] = {}
 

@@ -83,6 +83,24 @@ def _rank(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, 
     return 0
 
 
+def _is_initialized(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    return bool(machine.facts.flags.get("distributed"))
+
+
+def _init_process_group(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    machine.oldest_touched = 0
+    machine.store(machine.facts.flags, "distributed", True)
+    return None
+
+
+def _device_count(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    """GPUs of one node: eight, four for the Grace boards, never more than the launch has."""
+    machine.oldest_touched = 0
+    size, gpu = machine.facts.world_size, machine.facts.gpu
+    per_node = 4 if isinstance(gpu, str) and gpu.startswith(("gb", "vr")) else 8
+    return min(size, per_node) if isinstance(size, int) else Unknown("the number of GPUs is not known")
+
+
 CALLS: dict[str, Any] = {
     "torch.cuda.is_available": _yes,
     "torch.cuda.get_device_properties": _properties,
@@ -90,7 +108,10 @@ CALLS: dict[str, Any] = {
     "torch.cuda.get_device_name": _device_name,
     "torch.cuda.current_device": _rank,
     "torch.distributed.is_available": _yes,
-    "torch.distributed.is_initialized": _no,
+    "torch.distributed.is_initialized": _is_initialized,
+    "torch.distributed.init_process_group": _init_process_group,
+    "torch.cuda.device_count": _device_count,
+    "torch.cuda.set_device": _nothing,
     "torch.distributed.get_world_size": _world_size,
     "torch.distributed.get_rank": _rank,
     "torch.use_deterministic_algorithms": _nothing,

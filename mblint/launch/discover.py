@@ -1,0 +1,68 @@
+"""Which functions of a module are recipes, told from its syntax; evaluation decides in the end."""
+
+from __future__ import annotations
+
+import ast
+
+CONTAINER = "ConfigContainer"
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def recipe_functions(tree: ast.Module) -> list[Function]:
+    """Top-level functions that may return a ConfigContainer: by annotation, by name, or by what they return.
+
+    Private ones are building blocks, not recipes.
+    """
+    found: list[Function] = []
+    names = {node.name for node in tree.body if isinstance(node, Function)}
+    containers = _imported(tree)
+    for node in tree.body:
+        if not isinstance(node, Function) or node.name.startswith("_"):
+            continue
+        if _annotated(node) or node.name.endswith("_config") or _returns_container(node, names, containers):
+            found.append(node)
+    return found
+
+
+def _annotated(node: Function) -> bool:
+    returns = node.returns
+    if returns is None:
+        return False
+    text = returns.value if isinstance(returns, ast.Constant) and isinstance(returns.value, str) else ast.unparse(returns)
+    return CONTAINER in text
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """Names imported from recipe modules, with those of ConfigContainer itself."""
+    names = {CONTAINER}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if alias.name == CONTAINER or alias.name.endswith("_config"):
+                    names.add(alias.asname or alias.name)
+    return names
+
+
+def _returns_container(node: Function, local: set[str], containers: set[str]) -> bool:
+    """Whether a returned expression is a call of a ConfigContainer or of a recipe, or a name bound to one."""
+    makers = containers | {name for name in local if name.endswith("_config")}
+    bound: set[str] = set()
+    for part in ast.walk(node):
+        if isinstance(part, (ast.Assign, ast.AnnAssign)) and part.value is not None and _calls(part.value, makers):
+            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+            bound.update(target.id for target in targets if isinstance(target, ast.Name))
+    for part in ast.walk(node):
+        if isinstance(part, ast.Return) and part.value is not None:
+            if _calls(part.value, makers):
+                return True
+            if isinstance(part.value, ast.Name) and part.value.id in bound:
+                return True
+    return False
+
+
+def _calls(value: ast.expr, makers: set[str]) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    callee = value.func
+    name = callee.id if isinstance(callee, ast.Name) else callee.attr if isinstance(callee, ast.Attribute) else ""
+    return name in makers or name.endswith("_config")

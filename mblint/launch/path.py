@@ -1,0 +1,198 @@
+"""The launch path: upstream's own checks, evaluated on a launch's values from the source that it will run with.
+
+What is evaluated is everything before the first GPU work: the runtime update with all that it calls, then process
+groups up to the first communicator, the layers that each stage builds, and the scheduler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from mblint.evaluate.calls import call
+from mblint.evaluate.errors import BudgetExceeded, Failure, Raised, StopEvaluation
+from mblint.evaluate.machine import PHASE_LAUNCH, Machine, exception_name, exception_text
+from mblint.evaluate.operators import machine_frame
+from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.values import MISSING, ClassValue, FunctionValue, Instance
+from mblint.launch.session import Session
+
+UPDATE = ("megatron.bridge.training.config", "runtime_config_update")
+INITIALIZE = ("megatron.bridge.training.initialize", "initialize_megatron")
+LAYERS = ("megatron.core.transformer.transformer_block", "get_num_layers_to_build")
+SCHEDULER = ("megatron.bridge.training.optim", "_get_scheduler")
+GROUPS = "megatron.core.parallel_state"
+
+MAX_STAGES = 4096
+
+
+@dataclass
+class PathOutcome:
+    """What the launch path did. `undecided` names checks whose condition depends on unknown values."""
+
+    failures: list[Failure] = field(default_factory=list)
+    undecided: list[tuple[Any, str]] = field(default_factory=list)
+    stopped: str | None = None
+    """Why the path could not be evaluated to its end, if so."""
+
+
+def install(session: Session) -> None:
+    """Register the stand-ins of functions that only do GPU work or are slow to evaluate."""
+    machine = session.machine
+
+    def stop(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        raise StopEvaluation
+
+    def groups(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        values = list(args) + [kwargs[name] for name in ("world_size", "parallel_size", "mask") if name in kwargs]
+        size, parallel, mask = values[:3]
+        if isinstance(size, int) and all(isinstance(x, int) for x in parallel) and all(isinstance(x, bool) for x in mask):
+            return [list(group) for group in rank_groups(size, tuple(parallel), tuple(mask))]
+        return Unknown("rank groups of unknown sizes")
+
+    def nothing(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        return Unknown("a process group")
+
+    machine.special_functions[f"{GROUPS}.create_group"] = stop
+    machine.special_functions["megatron.core.hyper_comm_grid.HyperCommGrid.create_pg"] = nothing
+    machine.special_functions[f"{GROUPS}.generate_masked_orthogonal_rank_groups"] = groups
+    machine.special_functions["megatron.bridge.training.initialize._set_random_seed"] = stop
+
+
+@lru_cache(maxsize=256)
+def rank_groups(world_size: int, parallel: tuple[int, ...], mask: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
+    """Ranks that differ only in the masked dimensions, the first dimension varying fastest.
+
+    `parallel` holds the size of each dimension; their product is `world_size`.
+    """
+    strides = []
+    stride = 1
+    for size in parallel:
+        strides.append(stride)
+        stride *= size
+
+    def offsets(wanted: bool) -> list[int]:
+        found = [0]
+        for size, step, masked in zip(parallel, strides, mask, strict=True):
+            if masked is wanted:
+                found = [base + index * step for index in range(size) for base in found]
+        return found
+
+    inner = offsets(True)
+    return tuple(tuple(sorted(base + offset for offset in inner)) for base in offsets(False))
+
+
+def run_path(session: Session, cfg: Instance) -> PathOutcome:
+    """Evaluate the launch path on a config that is on the heap; its writes stay there until the caller undoes them."""
+    machine = session.machine
+    outcome = PathOutcome()
+    update = _function(session, UPDATE)
+    if update is None:
+        outcome.stopped = "the upstream source has no runtime update"
+        return outcome
+    machine.failures.clear()
+    machine.undecided.clear()
+    before = (machine.phase, machine.go_on)
+    machine.phase, machine.go_on = PHASE_LAUNCH, True
+    try:
+        outcome.stopped = _evaluate(machine, update, [cfg])
+        if outcome.stopped is None:
+            outcome.stopped = _after_update(session, cfg)
+    finally:
+        machine.phase, machine.go_on = before
+        outcome.failures = list(machine.failures)
+        outcome.undecided = [] if outcome.failures else list(machine.undecided)
+        machine.failures.clear()
+        machine.undecided.clear()
+    return outcome
+
+
+def _after_update(session: Session, cfg: Instance) -> str | None:
+    """Groups, layers and scheduler; each on its own, so that one that cannot be evaluated does not hide the others."""
+    machine = session.machine
+    stopped: str | None = None
+    initialize = _function(session, INITIALIZE)
+    # Values that a failed check left in an impossible state say nothing about what comes after it.
+    failed = bool(machine.failures)
+    if initialize is not None and not failed:
+        stopped = _evaluate(machine, initialize, [cfg])
+    if not machine.failures:
+        stopped = _layers(session, cfg) or stopped
+    if not machine.failures:
+        stopped = _scheduler(session, cfg) or stopped
+    return stopped
+
+
+def _evaluate(machine: Machine, function: Any, args: list[Any]) -> str | None:
+    """Call; returns why it could not be evaluated to its end."""
+    handlers, depth, speculation = machine.handlers, machine.depth, machine.speculation
+    machine.handlers = []
+    machine.steps = 0
+    try:
+        call(machine, function, args, {}, None, machine_frame(machine))
+    except StopEvaluation:
+        pass
+    except Raised as raised:
+        machine.failures.append(
+            Failure(exception_name(raised.value), exception_text(raised.value), raised.site, raised.trace, (), False, machine.phase)
+        )
+    except (BudgetExceeded, RecursionError) as error:
+        return str(error) or "nested too deeply"
+    finally:
+        machine.handlers, machine.depth, machine.speculation = handlers, depth, speculation
+    return None
+
+
+def _function(session: Session, name: tuple[str, str]) -> FunctionValue | None:
+    found = session.modules.import_from(*name)
+    return found if isinstance(found, FunctionValue) else None
+
+
+def _is_stack(model: Instance) -> bool:
+    """Whether the model builds its layers by stage with the common function."""
+    if model.cls is None:
+        return False
+    names = [base.name for base in model.cls.cached_mro if isinstance(base, ClassValue)]
+    return not any(part in name for name in names for part in ("Hybrid", "Mamba", "T5", "MIMO"))
+
+
+def _layers(session: Session, cfg: Instance) -> str | None:
+    model = cfg.attrs.get("model")
+    if not isinstance(model, Instance) or not _is_stack(model):
+        return None
+    config = model.attrs.get("transformer", model)
+    function = _function(session, LAYERS)
+    if function is None or not isinstance(config, Instance):
+        return None
+    if config.attrs.get("pipeline_model_parallel_layout", MISSING) is not None:
+        return None
+    stages = config.attrs.get("pipeline_model_parallel_size")
+    chunks = config.attrs.get("virtual_pipeline_model_parallel_size")
+    if not isinstance(stages, int) or not 0 < stages <= MAX_STAGES:
+        return None
+    takes = {argument.arg for argument in function.node.args.args}
+    ranks = sorted({0, 1, stages - 1} & set(range(stages)))  # the middle stages are alike
+    for rank in ranks:
+        for chunk in range(chunks) if isinstance(chunks, int) and 0 < chunks <= 64 else [None]:
+            args: list[Any] = [config]
+            if "vp_stage" in takes:
+                args.append(chunk)
+            if "pp_rank" not in takes:
+                return None
+            args.append(rank)
+            stopped = _evaluate(session.machine, function, args)
+            if stopped or session.machine.failures:
+                return stopped
+    return None
+
+
+def _scheduler(session: Session, cfg: Instance) -> str | None:
+    function = _function(session, SCHEDULER)
+    optimizer, scheduler = cfg.attrs.get("optimizer"), cfg.attrs.get("scheduler")
+    if function is None or not isinstance(optimizer, Instance) or not isinstance(scheduler, Instance):
+        return None
+    machine = session.machine
+    stand_in = machine.new_instance(None, "the optimizer")
+    stand_in.attrs["param_groups"] = []
+    return _evaluate(machine, function, [optimizer, scheduler, stand_in])

@@ -1,0 +1,277 @@
+"""A launch with all its values: what judges read.
+
+It looks at the evaluator's heap while the launch is on it; `freeze` is not needed by judges, which run before the
+launch is taken back.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mblint.evaluate.codec import NotKnown, encode, flatten
+from mblint.evaluate.machine import PHASE_LAUNCH, PHASE_OVERRIDE
+from mblint.evaluate.site import Site
+from mblint.evaluate.unknown import ABSENT, Absent, Unknown
+from mblint.evaluate.values import MISSING, ClassValue, External, Field, FunctionValue, Instance, Property, TrackedDict
+from mblint.evaluate.values import Write as HeapWrite
+from mblint.launch.plain import plain
+from mblint.launch.session import Session
+from mblint.read.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Who set a key. `kind`: assign, keyword, dict, override, default, call (a value that code further away made)."""
+
+    span: Span
+    value: object
+    by: str
+    in_project: bool
+    kind: str = "assign"
+    phase: int = 0
+
+
+class ResolvedLaunch:
+    """See mblint.facts.protocol.Resolved for what each member means."""
+
+    def __init__(self, session: Session, cfg: Instance, name: str, span: Span | None, env_known: bool) -> None:
+        self.session = session
+        self.cfg = cfg
+        self.name = name
+        self.span = span
+        world = session.world
+        self.world_size: int | Unknown = (
+            world.world_size if world.world_size is not None else Unknown("the number of GPUs is not known")
+        )
+        self.gpu: str | Unknown = world.gpu if world.gpu is not None else Unknown("the GPU type is not known")
+        self.versions: Mapping[str, str] = session.versions
+        self.env_known = env_known
+        self.parent: ResolvedLaunch | None = None
+        self.condition: str | None = None
+        """In words, the outcome of branches on unknown values that leads to this config."""
+        self._before: dict[str, Any] | None = None
+        self._env: dict[str, Any] | None = None
+        self.path: Any = None
+        """The outcome of the launch path, once it has run."""
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def remember_written(self) -> None:
+        """Keep what recipe and overrides left, before the launch path changes it."""
+        before: dict[str, Any] = {}
+        flatten(self.cfg, "", before)
+        self._before = before
+        self.env  # noqa: B018 - merged before the launch path applies env_vars to the process
+
+    def get(self, key: str) -> object:
+        section, _, name = key.rpartition(".")
+        owner = self._section(section)
+        if owner is None:
+            return self._dict_entry(key)
+        if isinstance(owner, Unknown):
+            return owner
+        if name == "__class__":
+            return owner.cls.full_name if owner.cls is not None else Unknown(owner.reason)
+        value = self._attribute(owner, name)
+        if value is ABSENT:
+            return ABSENT
+        if isinstance(value, Instance) and (value.cls is None or value.cls.dataclass):
+            return ABSENT if value.cls is not None else Unknown(value.reason or "an object that is not known")
+        return plain(value)
+
+    def written(self, key: str) -> object:
+        if self._before is None:
+            return self.get(key)
+        value = self._before.get(key, ABSENT)
+        return ABSENT if value is ABSENT else plain(value)
+
+    def _attribute(self, owner: Instance, name: str) -> Any:
+        value = owner.attrs.get(name, MISSING)
+        if value is not MISSING:
+            return value
+        if owner.cls is None:
+            return Unknown(owner.reason or "an object that is not known")
+        for base in owner.cls.cached_mro:
+            if isinstance(base, ClassValue) and name in base.namespace:
+                held = base.namespace[name]
+                if isinstance(held, Property):
+                    from mblint.evaluate.objects import get_attribute
+                    from mblint.evaluate.operators import machine_frame
+
+                    return get_attribute(self.session.machine, owner, name, None, machine_frame(self.session.machine))
+                if isinstance(held, (FunctionValue, Field)) or name.startswith("__"):
+                    return ABSENT
+                return held
+        return ABSENT
+
+    def _section(self, path: str) -> Instance | Unknown | None:
+        """The object at a dotted path; None when the path leads to no object."""
+        current: Any = self.cfg
+        if path:
+            for part in path.split("."):
+                if isinstance(current, Unknown):
+                    return current
+                if not isinstance(current, Instance):
+                    return None
+                current = current.attrs.get(part, MISSING if current.cls is not None else Unknown(current.reason))
+        if isinstance(current, (Instance, Unknown)):
+            return current
+        return None
+
+    def _dict_entry(self, key: str) -> object:
+        """`env_vars.NAME` and other entries of dicts that are fields."""
+        parts = key.split(".")
+        for cut in range(len(parts) - 1, 0, -1):
+            owner = self._section(".".join(parts[: cut - 1]))
+            if isinstance(owner, Instance):
+                held = owner.attrs.get(parts[cut - 1], MISSING)
+                if isinstance(held, dict):
+                    entry = held.get(".".join(parts[cut:]), MISSING)
+                    return ABSENT if entry is MISSING else plain(entry)
+                return ABSENT
+        return ABSENT
+
+    def classes(self, section: str) -> tuple[str, ...] | Unknown | Absent:
+        owner = self._section(section)
+        if isinstance(owner, Unknown):
+            return owner
+        if owner is None:
+            return ABSENT
+        if owner.cls is None:
+            return Unknown(owner.reason or "an object that is not known")
+        names = [base.full_name if isinstance(base, ClassValue) else base.name for base in owner.cls.cached_mro if hasattr(base, "name")]
+        return tuple(names)
+
+    def keys(self) -> Iterable[str]:
+        flat: dict[str, Any] = {}
+        flatten(self.cfg, "", flat)
+        return flat.keys()
+
+    def flat(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """All keys in the output encoding, and those that are unknown with their reasons."""
+        values: dict[str, Any] = {}
+        flatten(self.cfg, "", values)
+        config: dict[str, Any] = {}
+        unknown: dict[str, str] = {}
+        for key, value in values.items():
+            try:
+                config[key] = encode(value)
+            except NotKnown as error:
+                unknown[key] = error.unknown.reason
+        return config, unknown
+
+    # --- environment -----------------------------------------------------------------------------------------------
+
+    @property
+    def env(self) -> Mapping[str, Any]:
+        """The process environment, completed by the recipe's env_vars: what the launcher set wins."""
+        if self._env is None:
+            merged: dict[str, Any] = {}
+            given = self.cfg.attrs.get("env_vars")
+            if isinstance(given, dict):
+                for name, value in given.items():
+                    if isinstance(name, str):
+                        merged[name] = value if isinstance(value, Unknown) else str(value) if not isinstance(value, Instance) else Unknown("an object")
+            for name, value in self.session.world.env.items():
+                if value is not MISSING:
+                    merged[name] = value if isinstance(value, Unknown) else str(value)
+            self._env = merged
+        return self._env
+
+    # --- provenance --------------------------------------------------------------------------------------------------
+
+    def origins(self, key: str) -> tuple[Write, ...]:
+        """All writes before the launch path, oldest first."""
+        return tuple(write for write in self.all_writes(key) if write.phase < PHASE_LAUNCH)
+
+    def all_writes(self, key: str) -> tuple[Write, ...]:
+        """All writes of a key, oldest first, those of the launch path included."""
+        section, _, name = key.rpartition(".")
+        owner = self._section(section)
+        if isinstance(owner, Instance):
+            chain: list[HeapWrite] = []
+            write: HeapWrite | None = owner.origin.get(name)
+            while write is not None and len(chain) < 50:
+                chain.append(write)
+                write = write.previous
+            found = [self._write(item, key) for item in reversed(chain)]
+            if not found and section and isinstance(owner, Instance) and name not in owner.origin:
+                return ()
+            return tuple(item for item in found if item is not None)
+        if owner is None and "." in key:
+            return self._entry_writes(key)
+        return ()
+
+    def _entry_writes(self, key: str) -> tuple[Write, ...]:
+        head, _, entry = key.partition(".")
+        held = self.cfg.attrs.get(head)
+        if isinstance(held, TrackedDict) and entry in held.sites:
+            site = held.sites[entry]
+            if isinstance(site, Site):
+                return (self._from_site(site, held.get(entry), None, 0, "dict"),)
+        return ()
+
+    def _write(self, write: HeapWrite, key: str) -> Write | None:
+        site = write.site
+        if isinstance(site, Site):
+            kind = "assign"
+            if not isinstance(site.node, (ast.Attribute, ast.Subscript)):
+                kind = "call" if isinstance(site.node, ast.Call) else "keyword"
+            return self._from_site(site, write.value, write.trace, write.phase, kind)
+        if site is None:
+            return None
+        place = site.span()
+        return Write(place, plain(write.value), site.by, True, "override", write.phase) if place is not None else None
+
+    def _from_site(self, site: Site, value: Any, trace: Any, phase: int, kind: str) -> Write:
+        session = self.session
+        if session.in_project(site.module.path):
+            return Write(site.span(), plain(value), self._by(site), True, kind, phase)
+        # Written inside a library: the line of the project that called it is the one that people can change.
+        step = trace
+        while step is not None:
+            where, step = step
+            if isinstance(where, Site) and session.in_project(where.module.path):
+                return Write(where.span(), plain(value), self._by(site), False, "call", phase)
+        return Write(site.span(), plain(value), self._by(site), False, kind, phase)
+
+    def _by(self, site: Site) -> str:
+        return f"{site.module.name}:{site.where}" if site.where else site.module.name
+
+    def comments(self, key: str) -> str:
+        """The comment text beside the writes of a key: on their lines and on the comment lines right above."""
+        texts: list[str] = []
+        for write in self.origins(key):
+            if not write.in_project:
+                continue
+            texts += comment_text(self.session, write.span)
+        return " ".join(texts)
+
+    def phase_of_value(self, key: str) -> int:
+        """0 recipe (or default), 1 override, 2 launch path: who wrote the value that holds."""
+        writes = self.all_writes(key)
+        return writes[-1].phase if writes else 0
+
+
+def comment_text(session: Session, span: Span) -> list[str]:
+    """Comments at a place of a Python file that is loaded."""
+    for module in session.modules.loaded.values():
+        if getattr(module, "path", None) == span.path and hasattr(module, "text"):
+            lines = module.text.splitlines()
+            found: list[str] = []
+            index = span.line - 2
+            while index >= 0 and lines[index].lstrip().startswith("#"):
+                found.insert(0, lines[index].strip(" #"))
+                index -= 1
+            for line in lines[span.line - 1 : max(span.line, span.end_line)]:
+                _, mark, comment = line.partition("#")
+                if mark:
+                    found.append(comment.strip())
+            return found
+    return []
+
+
+__all__ = ["PHASE_LAUNCH", "PHASE_OVERRIDE", "External", "ResolvedLaunch", "Write"]

@@ -1,0 +1,362 @@
+"""From a launch's description to a resolved launch on the heap, and back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from mblint.evaluate.calls import call
+from mblint.evaluate.codec import decode
+from mblint.evaluate.errors import BudgetExceeded, Raised, StopEvaluation
+from mblint.evaluate.machine import PHASE_OVERRIDE, PHASE_RECIPE, exception_name, exception_text
+from mblint.evaluate.objects import set_attribute
+from mblint.evaluate.operators import machine_frame
+from mblint.evaluate.site import Site, SourceSite
+from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance
+from mblint.launch.naming import gpu_of, world_size_of
+from mblint.launch.resolved import ResolvedLaunch
+from mblint.launch.session import Session
+from mblint.read.span import Span
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a launch is made of. `recipe` is `module:function`; None stands for a plain GPT config.
+
+    `set` values win over the recipe, as if assigned after it returned; encoded values are understood. `env` given is
+    all there is; None is unknown. `world_size` and `gpu` None are taken from the recipe's name where it says them.
+    """
+
+    recipe: str | None
+    id: str = ""
+    set: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Sequence[str] = ()
+    files: Sequence[str] = ()
+    world_size: int | None = None
+    gpu: str | None = None
+    env: Mapping[str, str] | None = None
+    set_by: str = "--set"
+
+
+class CannotEvaluate(Exception):
+    """The recipe raises, or could not be evaluated: `span` is the place, the text says why."""
+
+    def __init__(self, message: str, span: Span | None, raises: bool = False, trace: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.raises = raises
+        self.trace = trace
+
+
+MAX_PATHS = 8
+
+
+def find_recipe(session: Session, name: str) -> FunctionValue:
+    """The function of `module:function` (or `module.function`). Raises CannotEvaluate."""
+    module_name, colon, function = name.partition(":")
+    if not colon:
+        module_name, _, function = name.rpartition(".")
+    module = session.modules.find(module_name)
+    if module is None:
+        raise CannotEvaluate(f"module {module_name} was not found in the project or in the upstream source", None)
+    value = module.lookup(function)
+    if isinstance(value, FunctionValue) or callable(getattr(value, "call", None)):
+        return value  # type: ignore[no-any-return]
+    if value is MISSING:
+        near = _closest(function, getattr(module, "binders", {}))
+        raise CannotEvaluate(f"{module_name} has no function {function}" + (f"; did you mean {near}?" if near else ""), None)
+    raise CannotEvaluate(f"{name} is not a function", None)
+
+
+def _closest(name: str, names: Any) -> str | None:
+    from mblint.ruleset.suggest import closest
+
+    return closest(name, list(names))
+
+
+def paths_of(session: Session, function: FunctionValue) -> list[list[bool]]:
+    """The decisions of each way through a recipe; [[]] when no branch is unknown."""
+    machine = session.machine
+    found: list[list[bool]] = []
+    pending: list[list[bool]] = [[]]
+    while pending and len(found) < MAX_PATHS:
+        decisions = pending.pop(0)
+        mark = machine.mark()
+        try:
+            _call_recipe(session, function, decisions)
+        except CannotEvaluate:
+            if not decisions and not machine.path_taken:
+                raise
+        taken = [choice for _, choice, _ in machine.path_taken]
+        machine.undo(mark)
+        found.append(taken)
+        for index in range(len(decisions), len(taken)):
+            pending.append([*taken[:index], not taken[index]])
+    return found
+
+
+def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool]) -> Instance:
+    machine = session.machine
+    machine.phase, machine.go_on = PHASE_RECIPE, False
+    machine.steps, machine.depth, machine.speculation = 0, 0, 0
+    machine.handlers = []
+    machine.failures.clear()
+    machine.undecided.clear()
+    machine.path_decisions = decisions
+    machine.path_taken = []
+    args, kwargs = _unknown_arguments(function)
+    try:
+        result = call(machine, function, args, kwargs, None, machine_frame(machine))
+    except Raised as raised:
+        where = _project_place(session, raised.site, raised.trace)
+        implicit = raised.guards is not None
+        text = f"{exception_name(raised.value)}: {exception_text(raised.value)}"
+        raise CannotEvaluate(
+            f"the recipe raises {text}" if not implicit else f"building the config raises {text}", where, True, raised.trace
+        ) from None
+    except BudgetExceeded as error:
+        raise CannotEvaluate(f"the recipe was not evaluated to its end: {error}", _definition(function)) from None
+    except (RecursionError, StopEvaluation):
+        raise CannotEvaluate("the recipe was not evaluated to its end: nested too deeply", _definition(function)) from None
+    finally:
+        machine.path_decisions = None
+        machine.depth = 0
+    if not isinstance(result, Instance) or result.cls is None or not is_container(result.cls):
+        reason = result.reason if isinstance(result, (Unknown, Instance)) and result.reason else "it returns something else"
+        raise CannotEvaluate(f"does not return a ConfigContainer: {reason}", _definition(function))
+    return result
+
+
+def is_container(cls: ClassValue) -> bool:
+    """Whether a class is upstream's ConfigContainer or derives from it."""
+    return any(isinstance(base, ClassValue) and base.name == "ConfigContainer" for base in cls.cached_mro)
+
+
+def _unknown_arguments(function: FunctionValue) -> tuple[list[Any], dict[str, Any]]:
+    node = getattr(function, "node", None)
+    if node is None:
+        return [], {}
+    arguments = node.args
+    names = [a.arg for a in [*arguments.posonlyargs, *arguments.args]]
+    required = len(names) - len(function.defaults)
+    args: list[Any] = [_parameter(function, a) for a in [*arguments.posonlyargs, *arguments.args][:required]]
+    kwargs = {
+        a.arg: _parameter(function, a) for a in arguments.kwonlyargs if a.arg not in function.kw_defaults
+    }
+    return args, kwargs
+
+
+def _parameter(function: FunctionValue, argument: ast.arg) -> Any:
+    """A parameter without default: its only Literal value, if the annotation has one; else unknown."""
+    annotation = argument.annotation
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).rpartition(".")[2] == "Literal":
+        if isinstance(annotation.slice, ast.Constant):
+            return annotation.slice.value
+    return Unknown(f"the parameter {argument.arg} has no default", Site(function.module, argument).span())
+
+
+def _definition(function: FunctionValue) -> Span | None:
+    if not isinstance(function, FunctionValue):
+        return None
+    node = function.node
+    span = Site(function.module, node).span()
+    return Span(span.path, span.line, span.column, span.line, span.column + len("def ") + len(function.name))
+
+
+def _project_place(session: Session, site: Any, trace: Any) -> Span | None:
+    """The nearest line of the project on the way to a site."""
+    if isinstance(site, Site) and session.in_project(site.module.path):
+        return site.span()
+    while trace is not None:
+        where, trace = trace
+        if isinstance(where, Site) and session.in_project(where.module.path):
+            return where.span()
+    return site.span() if isinstance(site, Site) else None
+
+
+def plain_config(session: Session) -> Instance:
+    """A ConfigContainer with a GPT model provider and every section at upstream's field defaults."""
+    machine = session.machine
+    frame = machine_frame(machine)
+    config = "megatron.bridge.training.config"
+
+    def make(module: str, name: str, **given: Any) -> Any:
+        cls = session.modules.import_from(module, name)
+        if not isinstance(cls, ClassValue):
+            return machine.new_instance(None, f"{name} was not found")
+        machine.speculation += 1  # fields without default stay unset: that is no failure here
+        try:
+            return call(machine, cls, [], given, None, frame)
+        finally:
+            machine.speculation -= 1
+
+    machine.phase, machine.go_on = PHASE_RECIPE, False
+    cls = session.modules.import_from(config, "ConfigContainer")
+    if not isinstance(cls, ClassValue):
+        raise CannotEvaluate("the upstream source has no ConfigContainer", None)
+    sections: dict[str, Any] = {
+        "model": make("megatron.bridge.models.gpt_provider", "GPTModelProvider"),
+        "train": make(config, "TrainingConfig"),
+        "optimizer": make(config, "OptimizerConfig"),
+        "scheduler": make(config, "SchedulerConfig"),
+        "dataset": make(config, "GPTDatasetConfig", seq_length=1024),
+        "logger": make(config, "LoggerConfig"),
+        "tokenizer": make(config, "TokenizerConfig"),
+        "checkpoint": make(config, "CheckpointConfig"),
+        "ddp": make(config, "DistributedDataParallelConfig"),
+    }
+    machine.speculation += 1
+    try:
+        result = call(machine, cls, [], sections, None, frame)
+    finally:
+        machine.speculation -= 1
+    for section in sections.values():
+        if isinstance(section, Instance):
+            section.origin.clear()
+    result.origin.clear()
+    return result  # type: ignore[no-any-return]
+
+
+@contextmanager
+def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = None) -> Iterator[ResolvedLaunch]:
+    """A launch, evaluated up to its overrides, for as long as the block runs; every effect is taken back after it.
+
+    Raises CannotEvaluate.
+    """
+    machine = session.machine
+    mark = machine.mark()
+    world = session.world
+    name = launch.recipe or "plain"
+    function_name = re.split(r"[:.]", name)[-1]
+    saved = (world.world_size, world.gpu, world.env, world.env_known)
+    world.world_size = launch.world_size if launch.world_size is not None else world_size_of(function_name)
+    world.gpu = launch.gpu if launch.gpu is not None else gpu_of(function_name)
+    world.env = dict(launch.env or {})
+    world.env_known = launch.env is not None
+    try:
+        span = None
+        condition = None
+        if launch.recipe is None:
+            cfg = plain_config(session)
+        else:
+            function = find_recipe(session, launch.recipe)
+            span = _definition(function)
+            cfg = _call_recipe(session, function, decisions or [])
+            condition = _condition(session) if machine.path_taken else None
+        machine.phase, machine.go_on = PHASE_OVERRIDE, False
+        apply_set(session, cfg, launch)
+        resolved = ResolvedLaunch(session, cfg, launch.recipe or launch.id or "plain", span, world.env_known)
+        resolved.condition = condition
+        yield resolved
+    finally:
+        machine.undo(mark)
+        machine.phase = PHASE_RECIPE
+        world.world_size, world.gpu, world.env, world.env_known = saved
+
+
+def _condition(session: Session) -> str | None:
+    """The unknown branches that were taken, in words."""
+    words = []
+    for site, choice, _ in session.machine.path_taken:
+        text = ast.unparse(site.node) if isinstance(site, Site) else "?"
+        words.append(text if choice else f"not ({text})")
+    return " and ".join(dict.fromkeys(words)) or None
+
+
+def apply_set(session: Session, cfg: Instance, launch: Launch) -> None:
+    """Assign the `set` values. `section.__class__` makes a section that is null. Raises CannotEvaluate."""
+    machine = session.machine
+    frame = machine_frame(machine)
+    ordered = sorted(launch.set.items(), key=lambda item: not item[0].endswith(".__class__"))
+    for key, data in ordered:
+        site = SourceSite(None, f"{launch.set_by} {key}")
+        parts = key.split(".")
+        owner: Any = cfg
+        if parts[-1] == "__class__":
+            _make_section(session, cfg, parts[:-1], str(data), site, frame)
+            continue
+        for part in parts[:-1]:
+            held = owner.attrs.get(part) if isinstance(owner, Instance) else owner.get(part) if isinstance(owner, dict) else None
+            if held is None:
+                raise CannotEvaluate(f"{launch.set_by} {key}: {part} is null or does not exist in this config", None)
+            owner = held
+        value = field_value(session, owner, parts[-1], data)
+        if isinstance(owner, dict):
+            machine.touch(owner)
+            owner[parts[-1]] = value
+        else:
+            set_attribute(machine, owner, parts[-1], value, site, frame)
+
+
+def _make_section(session: Session, cfg: Instance, path: list[str], class_name: str, site: Any, frame: Any) -> None:
+    from mblint.evaluate.codec import resolve
+
+    cls = resolve(session.machine, class_name)
+    owner: Any = cfg
+    for part in path[:-1]:
+        owner = owner.attrs.get(part) if isinstance(owner, Instance) else None
+    if not isinstance(owner, Instance):
+        raise CannotEvaluate(f"{'.'.join(path)}.__class__: there is no such section", None)
+    if isinstance(cls, ClassValue):
+        session.machine.speculation += 1
+        try:
+            made = call(session.machine, cls, [], {}, None, frame)
+        finally:
+            session.machine.speculation -= 1
+        if isinstance(made, Instance):
+            made.origin.clear()
+    else:
+        made = session.machine.new_instance(None, f"{class_name} was not found")
+    set_attribute(session.machine, owner, path[-1], made, site, frame)
+
+
+def field_value(session: Session, owner: Any, name: str, data: Any) -> Any:
+    """Decode a given value for a field: a plain string may stand for a dtype, a function or an enum member."""
+    from mblint.launch.providers import enum_or
+
+    if isinstance(data, dict) and set(data) == {"enum"} and isinstance(owner, Instance):
+        return enum_or(session.machine, owner.cls, name, data)
+    value = decode(session.machine, data)
+    if not isinstance(value, str) or not isinstance(owner, Instance):
+        return value
+    current = owner.attrs.get(name)
+    return named_value(session, owner, name, value, current)
+
+
+def named_value(session: Session, owner: Instance, name: str, text: str, current: Any) -> Any:
+    """What a string means where the field holds a dtype, an activation function or an enum member."""
+    from mblint.evaluate.library.torch import DTYPES
+    from mblint.evaluate.values import EnumMember
+
+    if isinstance(current, EnumMember):
+        members = current.cls.enum_members
+        return members.get(text, next((m for m in members.values() if m.value == text), text))
+    if name.endswith("dtype") or (isinstance(current, External) and current.name in DTYPES):
+        dotted = text if text.startswith("torch.") else f"torch.{_DTYPE_NAMES.get(text, text)}"
+        return External(dotted) if dotted in DTYPES else text
+    if name == "activation_func" and not isinstance(current, str):
+        dotted = _ACTIVATIONS.get(text)
+        if dotted is None:
+            return text
+        from mblint.evaluate.codec import resolve
+
+        return resolve(session.machine, dotted)
+    return text
+
+
+_DTYPE_NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "float": "float32", "half": "float16", "fp8": "float8_e4m3fn"}
+_ACTIVATIONS = {
+    "silu": "torch.nn.functional.silu",
+    "gelu": "torch.nn.functional.gelu",
+    "relu": "torch.nn.functional.relu",
+    "quick_gelu": "megatron.core.activations.quick_gelu",
+    "squared_relu": "megatron.core.activations.squared_relu",
+}
+
+__all__ = ["CannotEvaluate", "Launch", "find_recipe", "on_heap", "paths_of"]

@@ -1,0 +1,134 @@
+"""One evaluator over a project and the upstream it runs against."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from mblint.evaluate.compiler import run_module_statement
+from mblint.evaluate.machine import Machine
+from mblint.evaluate.modules import Module, ModuleTable
+from mblint.evaluate.world import World
+from mblint.launch import providers
+from mblint.upstream.locate import Upstream
+
+T = TypeVar("T")
+
+ASSUMED = {"torch": "2.14.1", "te": "2.14.0", "transformers": "5.12.0", "flash_attn": "2.8.3"}
+"""Versions that a launch is taken to run with where neither settings nor the environment say: those of the container
+generation of megatron-bridge 0.6."""
+
+STACK_BYTES = 512 * 1024 * 1024
+RECURSION_LIMIT = 60_000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The declared world that all launches of a run share."""
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    missing_packages: frozenset[str] = frozenset()
+
+
+class Session:
+    """Modules, memory of evaluated functions and the heap of one run. Not shared between threads."""
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        project: Sequence[Path] = (),
+        facts: Facts | None = None,
+        overlay: dict[str, bytes] | None = None,
+    ) -> None:
+        self.upstream = upstream
+        self.facts = facts or Facts()
+        self.project = [str(root.resolve()) for root in project]
+        roots = list(dict.fromkeys([*self._source_roots(), *(str(root) for root in upstream.roots)]))
+        self.upstream_roots = tuple(str(root) for root in upstream.roots)
+        snapshot = None
+        if not upstream.roots:
+            from mblint.upstream.snapshot import Snapshot
+
+            snapshot = Snapshot.load(upstream.bridge)
+        self.modules = ModuleTable(roots, overlay, snapshot)
+        versions = {**ASSUMED, **{name: text for name, text in self.facts.versions.items() if text}}
+        self.world = World(versions=versions, missing=self.facts.missing_packages)
+        self.machine = Machine(self.modules, self.world)
+        machine = self.machine
+        self.modules.execute = lambda module, statement: run_module_statement(machine, module, statement)
+        self.versions = dict(versions)
+        if upstream.bridge:
+            self.versions["bridge"] = upstream.bridge
+        if upstream.core:
+            self.versions["core"] = upstream.core
+        providers.install(machine, upstream.bridge or "")
+
+    def _source_roots(self) -> list[str]:
+        roots = []
+        for root in self.project:
+            roots += [root, os.path.join(root, "src")]
+        return roots
+
+    def in_project(self, path: str) -> bool:
+        """Whether a file belongs to what is checked, and not to a library that it uses."""
+        if any(path.startswith(root + "/") for root in self.upstream_roots):
+            return any(path.startswith(root + "/") for root in self.project)
+        return True
+
+    def module_of(self, path: Path, data: bytes | None = None) -> Module:
+        """The module of a file, under the name by which others import it. Raises SourceError."""
+        resolved = os.path.realpath(path)
+        name, root = module_name(resolved)
+        if root not in self.modules.roots:
+            self.modules.roots.insert(0, root)
+            self.modules.forget_missing()
+        held = self.modules.loaded.get(name)
+        if isinstance(held, Module) and held.path != resolved:
+            # Two scripts of one name in different folders: the second goes by its path.
+            name = f"{name}@{resolved}"
+        return self.modules.load_file(name, resolved, data)
+
+
+def module_name(path: str) -> tuple[str, str]:
+    """The dotted name of a file and the folder that it starts from: packages reach up as far as __init__.py does,
+    and further where the folders above are `megatron/bridge`."""
+    folder, base = os.path.split(path)
+    parts = [] if base == "__init__.py" else [base.removesuffix(".py")]
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        parts.insert(0, name)
+    if parts and parts[0] in ("bridge", "core", "training") and os.path.basename(folder) == "megatron":
+        folder, name = os.path.split(folder)
+        parts.insert(0, name)
+    return ".".join(parts), folder
+
+
+def with_deep_stack(work: Callable[[], T]) -> T:
+    """Run `work` in a thread whose stack is large enough for deeply nested evaluation."""
+    box: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            box.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    limit, size = sys.getrecursionlimit(), threading.stack_size()
+    sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
+    threading.stack_size(STACK_BYTES)
+    try:
+        thread = threading.Thread(target=run, name="mblint-evaluate")
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(size)
+        sys.setrecursionlimit(limit)
+    if failed:
+        raise failed[0]
+    return box[0]
