@@ -66,8 +66,8 @@ def judge(
 def merge(launch_path: Sequence[Finding], by_rules: Sequence[Finding]) -> list[Finding]:
     """Both judges' findings; a rule's finding replaces that of the check it stands for (`enforced_by`).
 
-    Several checks can stand in one function, so the place alone is not enough: the keys that the check's guard read must be among
-    those that the rule read, or the two sets must mostly agree.
+    Several checks can stand in one function, so the place alone is not enough: the keys that the check's
+    guard read must be among those that the rule read, or the two sets must mostly agree.
     """
     by_place: dict[str, list[Finding]] = {}
     for finding in by_rules:
@@ -191,7 +191,8 @@ def _last_in_project(view: View, key: str) -> Write | None:
 def _primary(view: View, blame: Sequence[str], read: Sequence[str]) -> tuple[Span | None, str | None]:
     """The place to point at, and the key that it sets.
 
-    The last write in the project of a key that is to blame; else of another key that the rule read; else the recipe itself.
+    The last write in the project of a key that is to blame; else of another key that the rule read; else the
+    recipe itself.
     """
     for key in blame:
         write = _last_in_project(view, key)
@@ -268,7 +269,7 @@ def _fix(view: View, template: FixTemplate) -> Fix | None:
 
 
 def _holds_unknown(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(item, Unknown) for item in value)
+    return isinstance(value, list) and any(isinstance(item, Unknown | Absent) for item in value)
 
 
 def _same(now: object, wanted: object) -> bool:

@@ -1,7 +1,8 @@
 """Which attention implementation runs.
 
-The backend is chosen by `attention_backend`; auto and None leave the choice to Transformer Engine, which takes flash or
-fused attention unless environment variables forbid both. Source: LanguageModule._set_attention_backend.
+The backend is chosen by `attention_backend`; auto and None leave the choice to Transformer Engine, which
+takes flash or fused attention unless environment variables forbid both. Source:
+LanguageModule._set_attention_backend.
 """
 
 from __future__ import annotations

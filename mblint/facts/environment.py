@@ -1,7 +1,7 @@
 """Environment variables of the launch. `env.NAME` reads one; here is what several of them mean together.
 
-A recipe's `env_vars` are defaults that the process environment overrides (apply_environment_variables); the merged map comes
-from the resolved launch.
+A recipe's `env_vars` are defaults that the process environment overrides (apply_environment_variables); the
+merged map comes from the resolved launch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def mentioned(view: View) -> bool:
 
 
 def _allocator(view: View) -> str | None:
-    """The allocator settings that PyTorch will see. PYTORCH_ALLOC_CONF, the newer name, wins where it is set."""
+    """The allocator settings that PyTorch will see; PYTORCH_ALLOC_CONF, the newer name, wins."""
     values = {name: view.get(f"env.{name}") for name in ALLOCATOR_VARIABLES}
     newer = values["PYTORCH_ALLOC_CONF"]
     older = values["PYTORCH_CUDA_ALLOC_CONF"]
@@ -55,7 +55,9 @@ def expandable_segments(view: View) -> bool:
 
 @fact("environment.allocator_variable")
 def allocator_variable(view: View) -> str | None:
-    """The variable that allocator settings are read from: PYTORCH_ALLOC_CONF where it is set, else the older name."""
+    """The variable that allocator settings are read from: PYTORCH_ALLOC_CONF where it is set, else the older
+    name.
+    """
     if isinstance(view.get("env.PYTORCH_ALLOC_CONF"), str):
         return "PYTORCH_ALLOC_CONF"
     return None if _allocator(view) is None else "PYTORCH_CUDA_ALLOC_CONF"
@@ -65,7 +67,8 @@ def allocator_variable(view: View) -> str | None:
 def segments_left_out(view: View) -> bool:
     """Whether an environment is given, in whole or by the recipe, and says nothing of expandable segments.
 
-    False where nothing is known of the environment, where somebody decided against them, and with another allocator.
+    False where nothing is known of the environment, where somebody decided against them, and with another
+    allocator.
     """
     if not view.flag("environment.mentioned"):
         return False
@@ -78,7 +81,7 @@ def segments_left_out(view: View) -> bool:
 
 @fact("environment.graph_register")
 def graph_register(view: View) -> object:
-    """NCCL_GRAPH_REGISTER; None also where the recipe's own environment sets the allocator and leaves this out."""
+    """NCCL_GRAPH_REGISTER; None also where the recipe's own environment sets the allocator but not this."""
     given = view.get("env.NCCL_GRAPH_REGISTER")
     if isinstance(given, Unknown) and "NCCL_GRAPH_REGISTER" not in view.resolved.env:
         if any(name in view.resolved.env for name in ALLOCATOR_VARIABLES):
@@ -114,7 +117,7 @@ def parse_allocator(text: str) -> dict[str, str]:
             depth -= 1
         elif char == "," and depth <= 0:
             name, colon, value = text[start:at].partition(":")
-            if colon:
+            if colon and name.strip():
                 settings[name.strip()] = value.strip()
             start = at + 1
     return settings

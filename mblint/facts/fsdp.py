@@ -1,7 +1,7 @@
 """Fully sharded data parallelism: which kind is on, and what it shards.
 
-Megatron-FSDP is on when either `dist` or `ddp` says so; the launch then sets both, and the distributed optimizer.
-Source: ConfigContainer._validate_and_apply_megatron_fsdp_configs.
+Megatron-FSDP is on when either `dist` or `ddp` says so; the launch then sets both, and the distributed
+optimizer. Source: ConfigContainer._validate_and_apply_megatron_fsdp_configs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def active(view: View) -> bool:
 
 @fact("fsdp.strategy")
 def strategy(view: View) -> str:
-    """What Megatron-FSDP shards: "no_shard", "optim", "optim_grads" or "optim_grads_params"; absent without it."""
+    """What Megatron-FSDP shards ("no_shard", "optim", "optim_grads", "optim_grads_params"); else absent."""
     if not view.flag("fsdp.megatron"):
         view.stop()
     return view.text("ddp.data_parallel_sharding_strategy", "no_shard")

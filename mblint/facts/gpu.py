@@ -1,7 +1,8 @@
 """What a GPU type means: generation, memory, how many share an NVLink domain.
 
-Memory is what the driver reports as total, in GiB, rounded down; a process can use about half a GiB less. Sources: NVIDIA data sheets
-(A100, H100, H200, B200, B300, GB200, GB300, Vera Rubin), compute capabilities from the CUDA programming guide.
+Memory is what the driver reports as total, in GiB, rounded down; a process can use about half a GiB less.
+Sources: NVIDIA data sheets (A100, H100, H200, B200, B300, GB200, GB300, Vera Rubin), compute capabilities
+from the CUDA programming guide.
 """
 
 from __future__ import annotations

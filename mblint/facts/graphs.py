@@ -1,7 +1,8 @@
 """Which CUDA graphs a launch captures.
 
-`cuda_graph_impl` names the implementation (none, local, transformer_engine, full_iteration); the older switches
-`enable_cuda_graph` and `external_cuda_graph` stand for local and transformer_engine. Source: TransformerConfig.__post_init__.
+`cuda_graph_impl` names the implementation (none, local, transformer_engine, full_iteration); the older
+switches `enable_cuda_graph` and `external_cuda_graph` stand for local and transformer_engine. Source:
+TransformerConfig.__post_init__.
 """
 
 from __future__ import annotations

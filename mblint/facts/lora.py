@@ -1,8 +1,9 @@
 """Which LoRA adapters can re-gather their sequence parallel input, and what prevents the others.
 
-`sequence_parallel_input_regather` keeps only the local shard of the LayerNorm output for LoRA-A's weight gradient. It applies to adapters of
-`linear_qkv` and of `linear_fc1` outside routed experts, and falls back without a word everywhere else.
-Source: megatron.bridge.peft.utils.ParallelLinearAdapter, get_adapter_attributes_from_linear; ModuleMatcher.match.
+`sequence_parallel_input_regather` keeps only the local shard of the LayerNorm output for LoRA-A's weight
+gradient. It applies to adapters of `linear_qkv` and of `linear_fc1` outside routed experts, and falls back
+without a word everywhere else. Source: megatron.bridge.peft.utils.ParallelLinearAdapter,
+get_adapter_attributes_from_linear; ModuleMatcher.match.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SURFACES: Final = ("linear_qkv", "linear_fc1")
 
 @fact("lora.active")
 def active(view: View) -> bool:
-    """Whether the launch trains LoRA adapters (LoRA or a class derived from it; not DoRA, not CanonicalLoRA)."""
+    """Whether the launch trains LoRA adapters (LoRA or derived from it; not DoRA or CanonicalLoRA)."""
     if view.value("peft") is None:
         return False
     return "LoRA" in view.class_names("peft")
@@ -55,7 +56,7 @@ def obstacle(view: View) -> str | None:
 @fact("lora.regather_targets")
 def regather_targets(view: View) -> list[object]:
     """The targets whose adapters re-gather their input once it is switched on."""
-    if view.value("lora.obstacle") is not None:
+    if view.known("lora.obstacle") is not None:
         return []
     found = view.items("lora.surfaces")
     if "mlp" in view.items("recompute.modules"):
@@ -66,7 +67,7 @@ def regather_targets(view: View) -> list[object]:
 @fact("lora.regather_fallback")
 def regather_fallback(view: View) -> str | None:
     """Why no adapter would re-gather its input, in words; None if one would."""
-    reason = view.value("lora.obstacle")
+    reason = view.known("lora.obstacle")
     if isinstance(reason, str):
         return reason
     if view.items("lora.regather_targets"):

@@ -19,7 +19,7 @@ def experts(view: View) -> int:
 
 @fact("moe.dispatcher")
 def dispatcher(view: View) -> str:
-    """Token dispatcher: "allgather", "alltoall", "deepep", "hybridep" or another flex backend; absent in a dense model."""
+    """Token dispatcher: "allgather", "alltoall", or a flex backend such as "deepep"; absent if dense."""
     if not view.flag("moe.active"):
         view.stop()
     kind = view.text("model.moe_token_dispatcher_type", "allgather")

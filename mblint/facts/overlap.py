@@ -1,7 +1,7 @@
 """Overlap of communication and computation, after the comm_overlap section has had its say.
 
-What `comm_overlap` leaves at None is chosen from the parallel sizes and written over the user's own `ddp` and `model` values.
-Source: megatron.bridge.training.comm_overlap.CommOverlapConfig.
+What `comm_overlap` leaves at None is chosen from the parallel sizes and written over the user's own `ddp` and
+`model` values. Source: megatron.bridge.training.comm_overlap.CommOverlapConfig.
 """
 
 from __future__ import annotations

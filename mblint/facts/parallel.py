@@ -1,7 +1,8 @@
 """Sizes of the parallel dimensions and of the grids that they span.
 
-The launch has TP x PP x CP x DP ranks; experts live on a second grid, ETP x EP x PP x expert DP, over the same ranks.
-Source: megatron.core.parallel_state.initialize_model_parallel, ConfigContainer.get_data_parallel_size.
+The launch has TP x PP x CP x DP ranks; experts live on a second grid, ETP x EP x PP x expert DP, over the
+same ranks. Source: megatron.core.parallel_state.initialize_model_parallel,
+ConfigContainer.get_data_parallel_size.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def world_size(view: View) -> int:
 
 @fact("parallel.model_parallel_size")
 def model_parallel_size(view: View) -> int:
-    """TP x PP x CP: GPUs that hold one copy of the model. Absent with weights sharded over further ranks (GTP)."""
+    """TP x PP x CP: GPUs that hold one copy of the model. Absent with weights sharded further (GTP)."""
     if view.integer("model.gtp_weight_remat_size", 1) != 1:
         view.stop()
     return _positive(view, "parallel.tp") * _positive(view, "parallel.pp") * _positive(view, "parallel.cp")
@@ -79,7 +80,7 @@ def dp_with_cp(view: View) -> int:
 
 @fact("parallel.expert_grid_size")
 def expert_grid_size(view: View) -> int:
-    """ETP x EP x PP: GPUs that one copy of all experts takes. Absent with expert weights sharded further (GTP)."""
+    """ETP x EP x PP: GPUs that one copy of all experts takes. Absent with weights sharded further (GTP)."""
     if view.integer("model.expert_gtp_weight_remat_size", 1) != 1:
         view.stop()
     return _positive(view, "parallel.etp") * _positive(view, "parallel.ep") * _positive(view, "parallel.pp")

@@ -1,7 +1,8 @@
 """How layers are laid over pipeline stages and their model chunks.
 
-Four ways exist and exclude one another: an even split, counts for the first and last stage, embedding and loss counted
-as layers, and a layout. Source: TransformerConfig.__post_init__, get_num_layers_to_build, PipelineParallelLayerLayout.
+Four ways exist and exclude one another: an even split, counts for the first and last stage, embedding and
+loss counted as layers, and a layout. Source: TransformerConfig.__post_init__, get_num_layers_to_build,
+PipelineParallelLayerLayout.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def vp(view: View) -> int | None:
 
 @fact("pipeline.way")
 def way(view: View) -> str:
-    """How layers are split: "even", "counts", "accounted" or "layout"; absent for hybrid patterns with stages."""
+    """How layers are split: "even", "counts", "accounted", "layout"; absent for hybrid patterns with stages."""
     if view.value(_LAYOUT) is not None:
         return "layout"
     pattern = view.value("model.hybrid_layer_pattern")
@@ -51,7 +52,7 @@ def way(view: View) -> str:
 
 @fact("pipeline.even")
 def even(view: View) -> bool:
-    """Whether every stage is meant to hold equally many layers (no layout, no counts, nothing accounted for)."""
+    """Whether every stage is to hold equally many layers (no layout, no counts, nothing accounted for)."""
     return view.text("pipeline.way") == "even"
 
 
@@ -119,7 +120,9 @@ def layers_per_stage(view: View) -> int:
 
 @fact("pipeline.counts")
 def counts(view: View) -> list[object]:
-    """Layers that have to divide by the virtual pipeline size: of first, middle and last stage as far as they differ."""
+    """Layers that have to divide by the virtual pipeline size: of first, middle and last stage as far as they
+    differ.
+    """
     kind = view.text("pipeline.way")
     if kind == "layout":
         view.stop()

@@ -1,7 +1,8 @@
 """Number formats after the mixed precision recipe has had its say.
 
-`mixed_precision` is a recipe's name or an object; the launch writes its fields over same-named ones of model, optimizer and ddp
-before anything is checked. So facts here ask it first. Source: megatron.bridge.training.mixed_precision.
+`mixed_precision` is a recipe's name or an object; the launch writes its fields over same-named ones of model,
+optimizer and ddp before anything is checked. So facts here ask it first. Source:
+megatron.bridge.training.mixed_precision.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ RECIPES: Final[dict[str, dict[str, object]]] = {
 
 
 def _field(view: View, name: str, *own: str) -> object:
-    """A field of the mixed precision object, or of the recipe of that name, or else of the sections it overwrites."""
+    """A field of the mixed precision object, or of the recipe of that name, or else of the sections it
+    overwrites.
+    """
     recipe = view.value("mixed_precision")
     if isinstance(recipe, str):
         named = RECIPES.get(recipe.replace("-", "_"))

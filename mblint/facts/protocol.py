@@ -1,7 +1,8 @@
 """What judges may ask of a resolved launch.
 
-Values are plain: None, bool, int, float, str, list, dict; dtypes, functions, classes and enum members are their
-dotted names. A nested dataclass is not a value: its fields are keys and its class is `<section>.__class__`.
+Values are plain: None, bool, int, float, str, list, dict; dtypes, functions, classes and enum members are
+their dotted names. A nested dataclass is not a value: its fields are keys and its class is
+`<section>.__class__`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads keys and facts of one launch by name, once each, and knows which keys a fact came from.
 
-Three kinds of name are understood: `env.NAME`, `parent.<name>` and `<subject>.<fact>`; everything else is a key
-of the configuration.
+Three kinds of name are understood: `env.NAME`, `parent.<name>` and `<subject>.<fact>`; everything else is a
+key of the configuration.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class View:
         return self._parent
 
     def keys_of(self, name: str) -> tuple[str, ...]:
-        """The configuration keys (and `env.X`, `world_size`) that a name's value came from, in reading order."""
+        """The keys (and `env.X`, `world_size`) that a name's value came from, in reading order."""
         self.read(name)
         found: dict[str, None] = {}
         self._collect(name, found, set())

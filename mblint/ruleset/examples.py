@@ -1,7 +1,8 @@
 """Runs the examples that rule files carry: a launch made of a base configuration and a few keys.
 
-The bases (`bases.json`) are the literal defaults of megatron-bridge 0.6.2's configuration classes with an 8B-like
-dense model, and small layers over it: `moe`, `mla`, `lora`, `overlap`, `precision`, `hybrid`; `none` is empty. They combine: `moe+lora`.
+The bases (`bases.json`) are the literal defaults of megatron-bridge 0.6.2's configuration classes with an
+8B-like dense model, and small layers over it: `moe`, `mla`, `lora`, `overlap`, `precision`, `hybrid`; `none`
+is empty. They combine: `moe+lora`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def bases() -> dict[str, dict[str, Any]]:
 
 
 def base(name: str) -> dict[str, Any]:
-    """The flat configuration of a base such as "dense" or "moe+lora". Raises KeyError with the names there are."""
+    """The flat keys of a base such as "dense" or "moe+lora". Raises KeyError with the names there are."""
     layers = bases()
     flat = {} if name == "none" else dict(layers["dense"])
     for part in name.split("+"):

@@ -1,9 +1,9 @@
 """Conditions and computed values of rule files: a small part of Python's expressions, compiled to closures.
 
-What is accepted: dotted names of keys and facts, numbers, strings, True/False/None, `and or not`, comparisons (chained,
-`in`, `is None`), `+ - * / // % **`, `a if c else b`, subscripts, list/tuple/set literals, one-`for` comprehensions, and calls
-of the listed functions. Nothing else: no attributes of values, no lambdas, no other calls, so that a rule file is data.
-Size, depth, steps and the size of results are bounded.
+What is accepted: dotted names of keys and facts, numbers, strings, True/False/None, `and or not`, comparisons
+(chained, `in`, `is None`), `+ - * / // % **`, `a if c else b`, subscripts, list/tuple/set literals, one-`for`
+comprehensions, and calls of the listed functions. Nothing else: no attributes of values, no lambdas, no other
+calls, so that a rule file is data. Size, depth, steps and the size of results are bounded.
 
 An expression is evaluated over a `View`. `Expression.test` gives a set of possible outcomes (see `logic`);
 `Expression.value` gives a plain value, ABSENT or Unknown.
@@ -211,6 +211,14 @@ def _equal(left: Any, right: Any) -> int:
     return TRUE if left == right else FALSE
 
 
+def _same(left: Any, right: Any) -> int:
+    if left is ABSENT or right is ABSENT:
+        return NOT_APPLICABLE
+    if isinstance(left, Unknown) or isinstance(right, Unknown):
+        return UNKNOWN
+    return _equal(left, right)
+
+
 def _not_equal(left: Any, right: Any) -> int:
     return NOT[_equal(left, right)]
 
@@ -224,13 +232,15 @@ def _in(left: Any, right: Any) -> int:
         return TRUE if isinstance(left, str | int) and left in right else FALSE
     if not isinstance(right, list | tuple | set | frozenset):
         return NOT_APPLICABLE
-    doubt = False
+    result = FALSE
     for item in right:
         if isinstance(item, Unknown):
-            doubt = True
+            result = OR[result][UNKNOWN]
+        elif item is ABSENT:
+            result = OR[result][NOT_APPLICABLE]
         elif item == left:
             return TRUE
-    return UNKNOWN if doubt else FALSE
+    return result
 
 
 def _not_in(left: Any, right: Any) -> int:
@@ -359,7 +369,7 @@ class _Compiler:
                 result = start
                 for kept, item in items:
                     one = NOT[kept] if conjunction else kept
-                    # Kept or not is itself a condition: `any` needs kept and true, `all` needs not kept or true.
+                    # Kept or not is a condition too: `any` needs kept and true, `all` not kept or true.
                     one = OR[one][item] if conjunction else AND[one][item]
                     result = table[result][one]
                 return result
@@ -572,8 +582,7 @@ class _Compiler:
         parts = tuple(self.value(element) for element in node.elts)
 
         def run(view: Any, frame: Frame) -> object:
-            items = [part(view, frame) for part in parts]
-            return ABSENT if any(item is ABSENT for item in items) else items
+            return [part(view, frame) for part in parts]
 
         return run
 
@@ -590,8 +599,7 @@ class _Compiler:
                 return items
             if any(kept != TRUE for kept, _ in items):
                 return Unknown("which elements are meant depends on something that is not known")
-            values = [item for _, item in items]
-            return ABSENT if any(value is ABSENT for value in values) else values
+            return [item for _, item in items]
 
         return run
 
@@ -634,15 +642,14 @@ class _Compiler:
             named = {name: value(view, frame) for name, value in keywords}
             if not lenient:
                 everything = [*values, *named.values()]
+                for value in [*everything]:
+                    if isinstance(value, list):
+                        everything.extend(value)
                 if any(value is ABSENT for value in everything):
                     return ABSENT
                 for value in everything:
                     if isinstance(value, Unknown):
                         return value
-                    if isinstance(value, list):
-                        for item in value:
-                            if isinstance(item, Unknown):
-                                return item
             try:
                 if needs_view:
                     return _bounded(run_function(view, *values, **named))

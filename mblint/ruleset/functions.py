@@ -1,8 +1,8 @@
 """The functions that expressions of rule files may call. All are pure and bounded.
 
 Arguments that are unknown make the result unknown, absent ones make it not applicable, before the function is
-reached; a function that wants to see them itself is `lenient`. A function with `takes_names` gets the *names* of its first
-arguments and a view to look at them.
+reached; a function that wants to see them itself is `lenient`. A function with `takes_names` gets the *names*
+of its first arguments and a view to look at them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def divisors(n: int) -> object:
 
 @_register()
 def largest_divisor(n: int, at_most: int | None = None, at_least: int = 1) -> object:
-    """The largest divisor of n that is at most `at_most` (and at least `at_least`); absent if there is none."""
+    """The largest divisor of n that is at most `at_most` and at least `at_least`; else absent."""
     _whole(n)
     found = divisors(n)
     if not isinstance(found, list):
@@ -315,7 +315,7 @@ def contains(container: object, item: object) -> object:
 
 @_register()
 def member(value: object) -> object:
-    """The last part of a dotted name: "flash" of AttnBackend.flash, "silu" of torch.nn.functional.silu; else the value."""
+    """The last part of a dotted name ("flash" of AttnBackend.flash, "silu" of torch.nn.functional.silu)."""
     return value.rpartition(".")[2] if isinstance(value, str) else value
 
 
@@ -392,7 +392,7 @@ def is_written(view: Any, name: str) -> object:
 
 @_register(takes_names=1)
 def changed_from_parent(view: Any, name: str) -> object:
-    """Whether the key's value differs from that in the recipe that this one starts from; absent without one."""
+    """Whether the value differs from that in the recipe that this one starts from; absent without one."""
     if view.parent is None:
         return ABSENT
     now, before = view.read(name), view.parent.read(name)
@@ -404,7 +404,9 @@ def changed_from_parent(view: Any, name: str) -> object:
 
 @_register(takes_names=1)
 def is_class(view: Any, section: str, *names: str) -> object:
-    """Whether the object at a section is of one of the named classes or a subclass; absent if the section is null."""
+    """Whether the object at a section is of one of the named classes or a subclass; absent if the section is
+    null.
+    """
     view.read(f"{section}.__class__" if section else "__class__")
     classes = view.resolved.classes(section)
     if isinstance(classes, Unknown | Absent):
@@ -417,7 +419,7 @@ def is_class(view: Any, section: str, *names: str) -> object:
 
 @_register(needs_view=True)
 def version_at_least(view: Any, package: str, version: str) -> object:
-    """Whether a package ("bridge", "core", "torch", "te") has at least this version; unknown if not declared."""
+    """Whether "bridge", "core", "torch" or "te" has at least this version; unknown if not declared."""
     have = view.resolved.versions.get(package)
     if have is None:
         return Unknown(f"the version of {package} is not known")

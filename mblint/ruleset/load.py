@@ -1,7 +1,8 @@
 """Loads rule files: the shipped ones fast from a compiled copy, those of others with full validation.
 
-The compiled copy is one JSON file, either beside the rules in a wheel (`compiled.json`) or in the user's cache folder, named by a digest of
-the rule files' names, sizes and times. It is data; a damaged one is ignored and written again.
+The compiled copy is one JSON file, either beside the rules in a wheel (`compiled.json`) or in the user's
+cache folder, named by a digest of the rule files' names, sizes and times. It is data; a damaged one is
+ignored and written again.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class RuleFileError(Exception):
 def load_rules(extra: Iterable[str | Path] = ()) -> list[Rule]:
     """The shipped rules and those of the packs named by `extra` (files or folders), ordered by id.
 
-    Raises RuleFileError with every problem of the packs: unreadable, not valid, or an id or name that exists already.
+    Raises RuleFileError with every problem of the packs: unreadable, not valid, or an id or name that exists
+    already.
     """
     rules = _shipped()
     packs = [Path(path) for path in extra]
@@ -44,7 +46,7 @@ def load_rules(extra: Iterable[str | Path] = ()) -> list[Rule]:
 
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
-    """The rule files named by files and folders, sorted. Raises RuleFileError for a path that does not exist."""
+    """The rule files that files and folders name, sorted. Raises RuleFileError for a missing path."""
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():

@@ -1,9 +1,10 @@
 """Three-valued logic, with a fourth outcome for what does not apply.
 
-A condition's outcome is a set of the outcomes that are still possible, as bits: `TRUE`, `FALSE` and `NOT_APPLICABLE`
-(an operand does not exist in this configuration, or has no meaning there, such as arithmetic on None). An unknown
-value may be any of them. Operators work on the sets element by element; single outcomes combine by strong Kleene
-logic with "not applicable" as the third value. A rule speaks only when `TRUE` alone is left.
+A condition's outcome is a set of the outcomes that are still possible, as bits: `TRUE`, `FALSE` and
+`NOT_APPLICABLE` (an operand does not exist in this configuration, or has no meaning there, such as arithmetic
+on None). An unknown value may be any of them. Operators work on the sets element by element; single outcomes
+combine by strong Kleene logic with "not applicable" as the third value. A rule speaks only when `TRUE` alone
+is left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads one rule file: YAML with the places of its parts, then the schema; every problem with file and line."""
+"""Reads one rule file: YAML with places, then the schema; every problem with file and line."""
 
 from __future__ import annotations
 

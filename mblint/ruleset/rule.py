@@ -186,7 +186,7 @@ class Rule:
         )
 
     def covers(self, versions: Mapping[str, str]) -> bool | None:
-        """Whether the rule holds for these versions of bridge and core; None if one that matters is not known."""
+        """Whether it holds for these versions of bridge and core; None if one that matters is not known."""
         unknown = False
         for package, key in (("bridge", "versions"), ("core", "core")):
             specifier = self.data.get(key)

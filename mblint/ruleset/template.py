@@ -1,7 +1,7 @@
 """Message templates: text with `{expression}` or `{expression:format}`; `{{` and `}}` are braces.
 
-Formats: `gb` (bytes as GB, one decimal), `gib`, `pct` (0.28 as 28 %), `list` (items joined by commas), `repr`, or a format of Python's own
-for numbers (`,` `.1f`).
+Formats: `gb` (bytes as GB, one decimal), `gib`, `pct` (0.28 as 28 %), `list` (items joined by commas),
+`repr`, or a format of Python's own for numbers (`,` `.1f`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Version numbers of upstream packages, compared by their release part.
 
-A pre-release, development or local build counts as its release: 0.7.0rc1 and 2.11.0a0+git are at least 0.7 and 2.11, as in
-upstream's own checks, which compare with the first development version.
+A pre-release, development or local build counts as its release: 0.7.0rc1 and 2.11.0a0+git are at least 0.7
+and 2.11, as in upstream's own checks, which compare with the first development version.
 """
 
 from __future__ import annotations

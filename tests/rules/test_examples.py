@@ -99,8 +99,7 @@ def test_fixes_of_failing_example(rule: Rule, example: dict[str, Any]) -> None:
         new = [
             other.rule
             for other in after.findings
-            if other.rule not in known
-            and SEVERITY_ORDER[other.severity] >= SEVERITY_ORDER[finding.severity]
+            if other.rule not in known and SEVERITY_ORDER[other.severity] >= SEVERITY_ORDER[finding.severity]
         ]
         assert not new, f"{fix.title}: makes {new}"
 
@@ -146,7 +145,9 @@ def test_nothing_fails_inside() -> None:
                     assert "MB900" not in {finding.rule for finding in run(example).findings}
 
 
-@pytest.mark.parametrize("base", ["dense", "moe", "mla", "lora", "overlap", "precision", "hybrid", "moe+lora"])
+@pytest.mark.parametrize(
+    "base", ["dense", "moe", "mla", "lora", "overlap", "precision", "hybrid", "moe+lora"]
+)
 def test_bases_are_clean(base: str) -> None:
     """The configurations that examples start from have no error of their own."""
     judgement = run({"base": base, "set": {}, "world_size": 8})
