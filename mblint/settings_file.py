@@ -224,8 +224,9 @@ def _explained(shown: str, lines: dict[tuple[str | int, ...], int], error: Any) 
     said = set()
     for detail in sorted(error.errors(), key=lambda detail: _nearest_line(lines, detail["loc"])):
         keys = detail["loc"]
-        while keys and keys not in lines and detail["type"] != "missing":
-            keys = keys[:-1]  # pydantic adds the tried type of a union, or "[key]"
+        if detail["type"] != "missing":
+            # pydantic adds the tried type of a union, or "[key]"; where no line is known all is kept
+            keys = next((keys[:n] for n in range(len(keys), 0, -1) if keys[:n] in lines), keys)
         sentence = f"{shown}:{_nearest_line(lines, keys)}: {_sentence(keys, detail)}"
         if sentence not in said:
             said.add(sentence)

@@ -40,6 +40,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--stdin-filename", type=Path, metavar="FILE", help="name of the file whose text is on standard input"
     )
 
+    group.add_argument(
+        "--allow-empty",
+        action="store_true",
+        help="exit with 0 where there is nothing to check, as hooks want",
+    )
+
     group = parser.add_argument_group("report")
     group.add_argument(
         "--format", choices=FORMATS, help="default: full, or github where GITHUB_ACTIONS is set"

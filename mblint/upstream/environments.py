@@ -9,8 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from mblint.errors import UserError
 
@@ -103,15 +102,20 @@ def current_environments(project: Path) -> Iterator[tuple[str, list[Path]]]:
     for name in (".venv", "venv"):
         if (project / name / "pyvenv.cfg").is_file():
             yield str(project / name), list(_of_prefix(project / name))
-    # Only absolute entries: an empty or relative one is the working folder, which is the tree under check.
-    here = os.getcwd() if os.path.exists(".") else ""
-    own = [
-        Path(entry) for entry in sys.path if os.path.isabs(entry) and entry != here and os.path.isdir(entry)
-    ]
-    yield f"python {sys.executable}", own
+    yield f"python {sys.executable}", own_folders()
     found = shutil.which("python3") or shutil.which("python")
     if found and os.path.realpath(found) != os.path.realpath(sys.executable):
         yield f"python {found}", list(_of_interpreter(Path(found)))
+
+
+def own_folders() -> list[Path]:
+    """Where the interpreter that runs mblint imports from.
+
+    Only absolute folders: an empty or relative entry is the working folder, which is the tree under check.
+    """
+    here = os.path.realpath(os.curdir)
+    entries = dict.fromkeys(entry for entry in sys.path if os.path.isabs(entry) and os.path.isdir(entry))
+    return [Path(entry) for entry in entries if os.path.realpath(entry) != here]
 
 
 def source_roots(sites: list[Path]) -> Iterator[Path]:
@@ -157,5 +161,7 @@ def _editable(site: Path) -> Iterator[Path]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
         if editable and url.scheme == "file":
-            folder = Path(url2pathname(url.path))
+            # `file:///C:/x` on Windows; urllib.request would do it, but is slow to import
+            path = unquote(url.path)
+            folder = Path(path.lstrip("/") if os.name == "nt" else path)
             yield from (place for place in (folder / "src", folder) if place.is_dir())

@@ -32,7 +32,7 @@ from mblint.upstream.releases import DEFAULT_BRIDGE, known_core, known_hash
 from mblint.upstream.unpack import unpack_source
 from mblint.upstream.versions import package_version
 
-PYTHONS = ("3.12", "3.13", "3.11", "3.10")
+PYTHONS = ("3.12", "3.13", "3.11")
 """CPython versions to ask wheels for, in order: all releases so far have one for 3.12."""
 
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_24_x86_64", "manylinux2014_x86_64")

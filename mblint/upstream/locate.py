@@ -46,7 +46,7 @@ class Upstream:
     origin: str = ""
     """Who decided, for people: `--upstream 0.6.2`, `VIRTUAL_ENV /x`, `the tree under check`."""
     sites: tuple[Path, ...] = field(default=())
-    """Site-packages of the environment that the source was found in, with the versions of torch and others."""
+    """Site-packages of the environment that holds the source, with the versions of torch and others."""
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -56,7 +56,7 @@ class Upstream:
 
     @property
     def pair(self) -> str:
-        """The words of the report's last line: `megatron-bridge 0.6.2 + megatron-core 0.19.2 (fetched copy)`."""
+        """The report's last line: `megatron-bridge 0.6.2 + megatron-core 0.19.2 (fetched copy)`."""
         bridge, core = (version or "of unknown version" for version in (self.bridge, self.core))
         if self.core_root is None and self.kind != "snapshot":
             core = "absent"
