@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from mblint.evaluate.errors import Raised
-from mblint.evaluate.frames import Frame
+from mblint.evaluate.frames import Eval, Frame
 from mblint.evaluate.site import Site
 from mblint.evaluate.values import Instance
 
@@ -23,27 +23,53 @@ def guard_reads(machine: Any, site: Site, frame: Frame) -> Reads:
     function = frame.function
     if function is None or isinstance(function.node, ast.Lambda):
         return ()
-    conditions = _conditions(function.node, site.node)
+    key = ("guards", id(site.node))
+    candidates = machine.compiled.get(key)
+    if candidates is None:
+        candidates = machine.compiled[key] = _candidates(machine, site, frame, function.node)
     reads: dict[tuple[int, str], tuple[Instance, str]] = {}
-    seen: set[str] = set()
     machine.speculation += 1
     mark, steps = machine.mark(), machine.steps
     try:
-        pending = [(condition, 0) for condition in conditions]
-        while pending and len(reads) < MAX_READS:
-            expression, depth = pending.pop(0)
-            for node in ast.walk(expression):
-                pair = _attribute_read(machine, node, site, frame)
-                if pair is not None:
-                    reads.setdefault((id(pair[0]), pair[1]), pair)
-                elif isinstance(node, ast.Name) and node.id not in seen and depth < MAX_DEPTH:
-                    seen.add(node.id)
-                    pending += [(source, depth + 1) for source in _sources(function.node, node.id, site.line)]
+        for owner_of, name in candidates:
+            try:
+                owner = owner_of(frame)
+            except Raised:
+                continue
+            if isinstance(owner, Instance) and name in owner.attrs:
+                reads.setdefault((id(owner), name), (owner, name))
     finally:
         machine.undo(mark)
         machine.speculation -= 1
         machine.steps = steps
-    return tuple(reads.values())
+    return tuple(reads.values())[:MAX_READS]
+
+
+def _candidates(machine: Any, site: Site, frame: Frame, function: ast.AST) -> list[tuple[Eval, str]]:
+    """Compiled owners and names of the attributes that the conditions read, in order."""
+    from mblint.evaluate.compiler import Context
+    from mblint.evaluate.expressions import compile_expression
+
+    sources = _assignments(function, site.line)
+    scope = frame.function.code.scope if frame.function is not None and frame.function.code is not None else None
+    context = Context(machine, site.module, scope, site.where)
+    found: dict[tuple[str, str], tuple[Eval, str]] = {}
+    seen: set[str] = set()
+    pending = [(condition, 0) for condition in _conditions(function, site.node)]
+    while pending and len(found) < MAX_READS:
+        expression, depth = pending.pop(0)
+        for node in ast.walk(expression):
+            pair = _attribute(node)
+            if pair is not None:
+                owner, name = pair
+                if all(isinstance(part, (ast.Attribute, ast.Name, ast.expr_context)) for part in ast.walk(owner)):
+                    text = ast.unparse(owner)
+                    if (text, name) not in found:
+                        found[text, name] = (compile_expression(context, owner), name)
+            elif isinstance(node, ast.Name) and node.id not in seen and depth < MAX_DEPTH:
+                seen.add(node.id)
+                pending += [(source, depth + 1) for source in sources.get(node.id, ())[-4:]]
+    return list(found.values())
 
 
 def _conditions(function: ast.AST, target: ast.AST) -> list[ast.expr]:
@@ -72,10 +98,11 @@ def _conditions(function: ast.AST, target: ast.AST) -> list[ast.expr]:
     return found
 
 
-def _attribute_read(machine: Any, node: ast.AST, site: Site, frame: Frame) -> tuple[Instance, str] | None:
+def _attribute(node: ast.AST) -> tuple[ast.expr, str] | None:
+    """Owner and name of an attribute read: `a.b`, getattr(a, "b", ...), hasattr(a, "b")."""
     if isinstance(node, ast.Attribute):
-        owner, name = node.value, node.attr
-    elif (
+        return node.value, node.attr
+    if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in ("getattr", "hasattr")
@@ -83,39 +110,22 @@ def _attribute_read(machine: Any, node: ast.AST, site: Site, frame: Frame) -> tu
         and isinstance(node.args[1], ast.Constant)
         and isinstance(node.args[1].value, str)
     ):
-        owner, name = node.args[0], node.args[1].value
-    else:
-        return None
-    value = _evaluate(machine, owner, site, frame)
-    return (value, name) if isinstance(value, Instance) and name in value.attrs else None
+        return node.args[0], node.args[1].value
+    return None
 
 
-def _evaluate(machine: Any, node: ast.expr, site: Site, frame: Frame) -> Any:
-    """The value of a plain chain of names and attributes; None for anything that could do more than read."""
-    if not all(isinstance(part, (ast.Attribute, ast.Name, ast.expr_context)) for part in ast.walk(node)):
-        return None
-    from mblint.evaluate.compiler import Context
-    from mblint.evaluate.expressions import compile_expression
-
-    function = frame.function
-    scope = function.code.scope if function is not None and function.code is not None else None
-    try:
-        return compile_expression(Context(machine, site.module, scope, site.where), node)(frame)
-    except Raised:
-        return None
-
-
-def _sources(function: ast.AST, name: str, before_line: int) -> list[ast.expr]:
-    """Right-hand sides of assignments to a local name above a line."""
-    found: list[ast.expr] = []
+def _assignments(function: ast.AST, before_line: int) -> dict[str, list[ast.expr]]:
+    """Local name -> right-hand sides of its assignments above a line."""
+    found: dict[str, list[ast.expr]] = {}
     for node in ast.walk(function):
-        if getattr(node, "lineno", 0) >= before_line:
+        if getattr(node, "lineno", before_line) >= before_line:
             continue
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-            found.append(node.value)
-        elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and isinstance(node.target, ast.Name) and node.target.id == name:
-            if node.value is not None:
-                found.append(node.value)
-        elif isinstance(node, ast.For) and isinstance(node.target, ast.Name) and node.target.id == name:
-            found.append(node.iter)
-    return found[-4:]
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and isinstance(node.target, ast.Name) and node.value is not None:
+            found.setdefault(node.target.id, []).append(node.value)
+        elif isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+            found.setdefault(node.target.id, []).append(node.iter)
+    return found
