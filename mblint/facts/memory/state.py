@@ -1,0 +1,151 @@
+"""Model state on one GPU: weights, quantized copies, gradients, main parameters and optimizer states.
+
+Sources (megatron-core 0.19): `distributed/param_and_grad_buffer.py` (gradient dtype, one buffer element a
+trainable parameter), `optimizer/distrib_optimizer.py` and `optimizer/optimizer.py` (fp32 main parameters,
+sharding over the data parallel group), `optimizer/cpu_offloading/hybrid_optimizer.py`, `distributed/fsdp/`;
+Transformer Engine `optimizers/fused_adam.py` (dtypes of the states; with remainders an fp32 main parameter
+is the bfloat16 weight plus 16 more bits).
+"""
+
+from __future__ import annotations
+
+from mblint.facts.memory.inputs import Inputs, OptimizerSetup
+from mblint.facts.memory.layout import Chunk
+from mblint.facts.memory.parameters import Counter, Parameters, chunk_runs
+
+WEIGHTS = "weights"
+FROZEN = "frozen weights"
+ADAPTERS = "adapter weights"
+COPIES = "quantized weight copies"
+GRADIENTS = "gradients"
+MAIN = "main parameters"
+STATES = "optimizer states"
+FSDP = "gathered FSDP units"
+
+STATE_COMPONENTS = (WEIGHTS, FROZEN, ADAPTERS, COPIES, GRADIENTS, MAIN, STATES, FSDP)
+
+
+def stage_state(counter: Counter, chunks: tuple[Chunk, ...]) -> tuple[dict[str, float], Parameters]:
+    """Bytes by component for one pipeline stage, and its parameters."""
+    total, quantized = Parameters(), Parameters()
+    for chunk in chunks:
+        of_chunk, of_quantized = counter.chunk(chunk)
+        total = total.plus(of_chunk)
+        quantized = quantized.plus(of_quantized)
+    return _bytes(counter, chunks, total, quantized), total
+
+
+def _bytes(
+    counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quantized: Parameters
+) -> dict[str, float]:
+    inputs = counter.inputs
+    precision, optimizer, peft, parallel = (
+        inputs.precision,
+        inputs.optimizer,
+        inputs.peft,
+        inputs.parallel,
+    )
+    dense = total.linear + total.other
+    experts = total.expert_linear + total.expert_other
+    in_quantized = quantized.linear + quantized.expert_linear
+    base_bytes = (dense + experts) * precision.weight_bytes
+    if precision.primary_weights:
+        base_bytes += in_quantized * (precision.quantized_weight_bytes - precision.weight_bytes)
+    if peft is None:
+        trainable, trainable_experts = dense, experts
+        out = {WEIGHTS: base_bytes, FROZEN: 0.0, ADAPTERS: 0.0}
+        width = float(precision.weight_bytes)
+    else:
+        trainable, trainable_experts = total.adapter, total.expert_adapter
+        width = float(peft.weight_bytes)
+        out = {WEIGHTS: 0.0, FROZEN: base_bytes, ADAPTERS: (trainable + trainable_experts) * width}
+    out[COPIES] = in_quantized * precision.weight_copy_bytes
+    gradient = 4.0 if optimizer.fp32_gradients else width
+    main = _main_bytes(inputs, width)
+    states = _state_bytes(optimizer)
+    # Offloading moves the states; the main parameters only where the optimizer, not Megatron, keeps them.
+    on_gpu = 1.0 - optimizer.cpu_offload
+    main *= on_gpu if optimizer.master_in_kernel else 1.0
+    states *= on_gpu
+    if optimizer.fsdp:
+        return _fsdp(counter, chunks, out, trainable, trainable_experts, main, states)
+    shards, expert_shards = 1.0, 1.0
+    if optimizer.distributed:
+        # Several optimizer instances shard within a part of the group each.
+        shards = max(1.0, parallel.dense_shards / optimizer.instances)
+        expert_shards = max(1.0, parallel.expert_shards / optimizer.instances)
+    sharded = trainable / shards + trainable_experts / expert_shards
+    out[GRADIENTS] = (trainable + trainable_experts) * gradient
+    out[MAIN] = sharded * main
+    out[STATES] = sharded * states
+    out[FSDP] = 0.0
+    return out
+
+
+def _main_bytes(inputs: Inputs, width: float) -> float:
+    """Bytes of the optimizer's own copy of a parameter: none for fp32 models, 2 where it is kept as a
+    remainder."""
+    optimizer = inputs.optimizer
+    if width >= 4:
+        return 0.0
+    if optimizer.remainders and optimizer.main_params_bytes == 4 and not inputs.precision.primary_weights:
+        return 2.0
+    return float(optimizer.main_params_bytes)
+
+
+def _state_bytes(optimizer: OptimizerSetup) -> float:
+    """Bytes of the optimizer's states a parameter: two moments for Adam, one momentum for SGD, Lion and Muon.
+
+    Muon leaves embeddings and vectors to Adam; their second moment is not counted (a few percent).
+    """
+    if optimizer.kind == "sgd":
+        return 4.0 if optimizer.momentum else 0.0
+    if optimizer.kind in ("muon", "dist_muon", "lion"):
+        return float(optimizer.exp_avg_bytes)
+    return float(optimizer.exp_avg_bytes + optimizer.exp_avg_sq_bytes)
+
+
+def _fsdp(
+    counter: Counter,
+    chunks: tuple[Chunk, ...],
+    out: dict[str, float],
+    trainable: float,
+    experts: float,
+    main: float,
+    states: float,
+) -> dict[str, float]:
+    """Fully sharded data parallelism: each strategy shards one part more.
+
+    `optim` shards main parameters and states, `optim_grads` also gradients, `optim_grads_params` also
+    weights. What is sharded is whole for a while: the current layer and the layers fetched ahead (at least
+    half a billion elements, if there are so many), and up to a billion elements of gradients that wait for
+    their reduction. Source: megatron-core `distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py` (suggested
+    communication unit).
+    """
+    inputs = counter.inputs
+    parallel, optimizer, precision = inputs.parallel, inputs.optimizer, inputs.precision
+    levels = {"optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+    level = levels.get(optimizer.fsdp, 0)
+    sharded = trainable / parallel.dense_shards + experts / parallel.expert_shards
+    whole = trainable + experts
+    out[MAIN] = (sharded if level >= 1 else whole) * main
+    out[STATES] = (sharded if level >= 1 else whole) * states
+    out[GRADIENTS] = (sharded if level >= 2 else whole) * optimizer.fsdp_grad_bytes
+    out[FSDP] = 0.0
+    if level == 3 and whole:
+        for name in (WEIGHTS, FROZEN, ADAPTERS):
+            out[name] *= sharded / whole
+    if level < 2 or parallel.dense_shards * parallel.expert_shards == 1:
+        return out
+    runs = [run for chunk in chunks for run in chunk_runs(inputs, chunk)]
+    units = [(counter.layer(setup.kind, setup.adapters).total, count) for setup, count in runs]
+    if not units:
+        return out
+    total, largest = sum(size * count for size, count in units), max(units)[0]
+    suggested = optimizer.fsdp_unit or max(1e9, 2 * total / sum(count for _, count in units))
+    waiting = min(total if inputs.peft is None else whole, suggested + largest)
+    out[FSDP] = waiting * optimizer.fsdp_comm_bytes
+    if level == 3:
+        ahead = min(total, 2 * largest + suggested / 2)
+        out[FSDP] += ahead * precision.weight_bytes
+    return out
