@@ -39,7 +39,7 @@ def vp(view: View) -> int | None:
 
 @fact("pipeline.way")
 def way(view: View) -> str:
-    """How layers are split: "even", "counts", "accounted", "layout"; absent for hybrid patterns with stages."""
+    """How layers are split: "even", "counts", "accounted", "layout"; absent for patterns with stages."""
     if view.value(_LAYOUT) is not None:
         return "layout"
     pattern = view.value("model.hybrid_layer_pattern")

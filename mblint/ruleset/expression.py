@@ -40,13 +40,16 @@ class ExpressionError(ValueError):
 class Expression:
     """A compiled expression. `names` are the keys and facts that its text mentions."""
 
-    __slots__ = ("_test", "_value", "names", "text")
+    __slots__ = ("_body", "_extra", "_test", "_value", "names", "text")
 
-    def __init__(self, text: str, value: _Value, test: _Test, names: tuple[str, ...]) -> None:
+    def __init__(self, text: str, body: ast.expr, extra: frozenset[str]) -> None:
+        compiler = _Compiler(extra)
         self.text = text
-        self.names = names
-        self._value = value
-        self._test = test
+        self._body = body
+        self._extra = extra
+        self._test = compiler.test(body)
+        self._value: _Value | None = None
+        self.names = tuple(dict.fromkeys(compiler.names))
 
     def test(self, view: Any, frame: Frame | None = None) -> int:
         """The possible outcomes as a condition. `view` is a `View` or a `Trace` of one."""
@@ -54,7 +57,11 @@ class Expression:
 
     def value(self, view: Any, frame: Frame | None = None) -> object:
         """The value: plain, None, ABSENT (does not apply) or Unknown."""
-        return self._value(view, {} if frame is None else frame)
+        compiled = self._value
+        if compiled is None:
+            # Conditions never need it, so it is made on first use; what could be refused was refused before.
+            compiled = self._value = _Compiler(self._extra).value(self._body)
+        return compiled(view, {} if frame is None else frame)
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
@@ -96,10 +103,7 @@ def compile_expression(text: str, extra: frozenset[str] = frozenset()) -> Expres
     except (RecursionError, MemoryError, ValueError):
         raise ExpressionError("expression is nested too deeply") from None
     _check_size(tree)
-    compiler = _Compiler(extra)
-    body = tree.body
-    value, test = compiler.value(body), compiler.test(body)
-    return Expression(text, value, test, tuple(dict.fromkeys(compiler.names)))
+    return Expression(text, tree.body, extra)
 
 
 def _check_size(tree: ast.AST) -> None:

@@ -404,9 +404,7 @@ def changed_from_parent(view: Any, name: str) -> object:
 
 @_register(takes_names=1)
 def is_class(view: Any, section: str, *names: str) -> object:
-    """Whether the object at a section is of one of the named classes or a subclass; absent if the section is
-    null.
-    """
+    """Whether a section's object is of one of the named classes or a subclass; absent if it is null."""
     view.read(f"{section}.__class__" if section else "__class__")
     classes = view.resolved.classes(section)
     if isinstance(classes, Unknown | Absent):
