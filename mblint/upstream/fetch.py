@@ -175,7 +175,7 @@ def _pip_download(requirement: str, pinned: str | None, into: Path, wheels: Path
     for python in PYTHONS:
         # Of the user's own settings all hold but those that would make a plain download fail.
         command = [
-            *pip, "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--progress-bar", "off",
+            *pip, "download", "--no-deps", "--only-binary", ":all:", "--progress-bar", "off",
             "--implementation", "cp", "--python-version", python,
             *(word for platform in PLATFORMS for word in ("--platform", platform)),
             *source, "--dest", str(into), "--requirement", str(listing),
@@ -276,6 +276,8 @@ def _offline(failure: str) -> bool:
     return any(
         sign in failure
         for sign in (
+            "connection error:",
+            "confirming the ssl certificate",
             "Retrying (", "Max retries exceeded", "NewConnectionError", "failure in name resolution",
             "ConnectTimeoutError", "ReadTimeoutError", "ProxyError", "SSLError", "Network is unreachable",
         )
@@ -295,20 +297,21 @@ def _explained(requirement: str, failure: str, wheels: Path | None) -> UserError
             "download it where there is a network: `pip download --no-deps --only-binary :all: "
             f"--python-version 3.12 --platform {PLATFORMS[0]} {requirement}`",
         )
+    versions = re.search(r"\(from versions: ([^)]*)\)", failure)
+    if versions and versions[1] != "none":
+        offered = versions[1].split(", ")
+        newest = ", ".join(reversed(offered[-8:]))
+        return UserError(f"the package index has no {requirement} with a wheel", f"it has {newest}")
     if _offline(failure):
         return UserError(
             f"the package index cannot be reached to fetch {requirement}{_reason(failure)}",
             "check the network and pip's index settings, or use `--wheels DIR`; "
             "`mblint check` works without it from the shipped snapshot",
         )
-    versions = re.search(r"\(from versions: ([^)]*)\)", failure)
-    if versions and versions[1] != "none":
-        offered = versions[1].split(", ")
-        newest = ", ".join(reversed(offered[-8:]))
-        return UserError(f"the package index has no {requirement} with a wheel", f"it has {newest}")
     if versions or "No matching distribution" in failure:
         return UserError(
-            f"the package index has no {requirement}", "check the version and pip's index settings"
+            f"the package index has no {requirement}, or cannot be reached",
+            "check the version, the network and pip's index settings, or use `--wheels DIR`",
         )
     last = next((line for line in reversed(failure.splitlines()) if "ERROR" in line), failure.strip()[-200:])
     return UserError(
