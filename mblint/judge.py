@@ -191,8 +191,8 @@ def _last_in_project(view: View, key: str) -> Write | None:
 def _primary(view: View, blame: Sequence[str], read: Sequence[str]) -> tuple[Span | None, str | None]:
     """The place to point at, and the key that it sets.
 
-    The last write in the project of a key that is to blame; else of another key that the rule read; else the
-    recipe itself.
+    The last write in the project of a key that is to blame; else the line of the recipe that calls the code
+    which wrote it; else the recipe itself.
     """
     for key in blame:
         write = _last_in_project(view, key)
@@ -200,6 +200,10 @@ def _primary(view: View, blame: Sequence[str], read: Sequence[str]) -> tuple[Spa
             return write.span, key
     own: Span | None = getattr(view.resolved, "span", None)
     if own is not None:
+        for key in blame:
+            writes = _origins(view, key)
+            if writes and writes[-1].span.path == own.path:
+                return writes[-1].span, key
         return own, None
     for key in [*blame, *read]:
         writes = _origins(view, key)

@@ -419,9 +419,10 @@ def is_class(view: Any, section: str, *names: str) -> object:
 def version_at_least(view: Any, package: str, version: str) -> object:
     """Whether "bridge", "core", "torch" or "te" has at least this version; unknown if not declared."""
     have = view.resolved.versions.get(package)
-    if have is None:
+    try:
+        return at_least(have, version)
+    except (TypeError, ValueError):
         return Unknown(f"the version of {package} is not known")
-    return at_least(have, version)
 
 
 @_register(takes_names=1)

@@ -193,8 +193,10 @@ class Rule:
             if specifier is None:
                 continue
             have = versions.get(package)
-            if have is None:
-                unknown = True
-            elif not matches(str(specifier), have):
-                return False
+            try:
+                if have is not None and not matches(str(specifier), have):
+                    return False
+            except ValueError:  # a version that is no number, such as a branch name
+                have = None
+            unknown = unknown or have is None
         return None if unknown else True

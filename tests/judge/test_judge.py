@@ -90,11 +90,14 @@ def test_versions(fields: dict[str, str], findings: int, undecided: int) -> None
 
 def test_a_version_that_is_not_known() -> None:
     on = launch(model__num_layers=40)
-    on.versions = {"bridge": "0.6.2"}
+    on.versions = {"bridge": "0.6.2", "torch": "nightly"}
     judgement = judge(on, [rule(core=">=0.19")])
     assert judgement.findings == ()
     assert "version" in judgement.undecided[0].because
     assert judge(on, [rule(versions=">=0.6")]).findings
+    assert judge(on, [rule(when="version_at_least('torch', '2.11')")]).undecided
+    on.versions = {"bridge": "main"}
+    assert judge(on, [rule(versions=">=0.6")]).undecided
 
 
 def test_cases() -> None:
@@ -194,6 +197,11 @@ def test_facts_bring_the_keys_they_read() -> None:
     assert [related.message for related in finding.related] == [
         "model.account_for_loss_in_pipeline_split = True is set here"
     ]
+
+
+def test_a_value_from_a_call_points_at_the_call() -> None:
+    on = Placed(num_layers=[wrote("own.py", 4, False)])
+    assert one(BOTH, on).span == Span("own.py", 4)
 
 
 # Fixes

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -142,6 +145,21 @@ def test_the_cache_is_used_and_a_damaged_one_is_not(tmp_path: Path, monkeypatch:
         assert {rule.id: rule.data for rule in load_rules()} == first
     content = json.loads(cached.read_text(encoding="utf-8"))
     assert len(content["rules"]) == len(first)
+
+
+def test_warm_loading_needs_neither_yaml_nor_pydantic(tmp_path: Path) -> None:
+    program = (
+        "import sys; from mblint.ruleset.load import load_rules; rules = load_rules(); "
+        "rules[0].name; print(len(rules), sorted({'yaml', 'pydantic', 'libcst', 'rich'} & sys.modules.keys()))"
+    )
+    environment = {**os.environ, "MBLINT_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert runs[1] == f"{len(load_rules())} []\n"
 
 
 def test_a_cache_that_cannot_be_written_is_no_problem(
