@@ -37,11 +37,18 @@ EMBEDDING_GRADIENT = "embedding gradient"
 DEFERRED = "deferred output weight gradients"
 STEP = "gradients cast for the optimizer step"
 
+# Held against measured runs the estimate was within 4 % wherever the same parts were measured. Elsewhere the
+# formulas are read from source alone; published peaks of such runs were met within 12 %.
+_MEASURED_ERROR = 0.05
+_UNMEASURED_ERROR = 0.12
+
 
 @dataclass(frozen=True, slots=True)
 class StageEstimate:
-    """One pipeline stage. `allocated_bytes` is the sum of `components`, `static_bytes` of those that
-    outlive a step."""
+    """One pipeline stage. `allocated_bytes`, at its peak, is the sum of `components`.
+
+    `static_bytes` is what stays allocated between two steps.
+    """
 
     stage: int
     layers: int
@@ -58,13 +65,16 @@ class Estimate:
     """The estimate of a launch; byte figures are those of its worst stage, None where inputs are missing.
 
     `missing` maps keys to why they have no value; `not_modelled` names what the launch uses and no formula
-    covers: the figures are then a lower bound.
+    counts: the figures are then a lower bound; `approximated` what is counted as something similar: only the
+    static part can be relied on. `error` is the relative error to expect of `allocated_bytes`.
     """
 
     stages: tuple[StageEstimate, ...] = ()
     allowance: Allowance | None = None
     missing: dict[str, str] = field(default_factory=dict)
     not_modelled: tuple[str, ...] = ()
+    approximated: tuple[str, ...] = ()
+    error: float = 0.0
 
     @property
     def worst(self) -> StageEstimate | None:
@@ -115,7 +125,7 @@ def estimate_inputs(inputs: Inputs) -> Estimate:
     try:
         layout = stage_chunks(inputs)
     except LayoutError as error:
-        return Estimate(missing={error.key: str(error)}, not_modelled=inputs.not_modelled)
+        return Estimate(missing={error.key: str(error)})
     activations, counter = Activations(inputs), Counter(inputs)
     stages = tuple(_stage(counter, activations, rank, chunks) for rank, chunks in enumerate(layout))
     worst = max(stages, key=lambda stage: stage.allocated_bytes)
@@ -123,6 +133,26 @@ def estimate_inputs(inputs: Inputs) -> Estimate:
         stages=stages,
         allowance=allowance(inputs, worst.allocated_bytes),
         not_modelled=inputs.not_modelled,
+        approximated=inputs.approximated,
+        error=_MEASURED_ERROR if _measured(inputs) else _UNMEASURED_ERROR,
+    )
+
+
+def _measured(inputs: Inputs) -> bool:
+    """Whether runs with these parts of the model and the training set-up have been held against the
+    estimate."""
+    attention = {kind.attention for kind in inputs.model.layers}
+    moe = inputs.model.moe
+    return not (
+        inputs.approximated
+        or attention - {"gqa"}
+        or inputs.optimizer.fsdp
+        or inputs.optimizer.cpu_offload
+        or inputs.cuda_graphs
+        or inputs.offload.modules
+        or inputs.model.predicted
+        or inputs.model.post_norms
+        or (moe is not None and (moe.dispatcher == "flex" or moe.capacity or inputs.peft is not None))
     )
 
 
@@ -135,7 +165,8 @@ def _stage(counter: Counter, activations: Activations, rank: int, chunks: tuple[
     memories = [activations.chunk(chunk) for chunk in chunks]
     boundary = boundary_bytes(inputs)
     base = sum(static.values()) - static[HELD]
-    # Between steps, and in the two moments with nothing in flight, the held inputs stay.
+    # Between steps, and in the two moments with nothing in flight, the held inputs stay; so do cast gradients
+    # after an optimizer step, until the next one begins.
     step, embedding = _step(inputs, state), _embedding(inputs, chunks)
     peak, moment, passes = static[HELD] + step, "optimizer step", 0
     parts: dict[str, float] = {STEP: step}
@@ -164,7 +195,7 @@ def _stage(counter: Counter, activations: Activations, rank: int, chunks: tuple[
         layers=sum(len(chunk.layers) + chunk.predicted for chunk in chunks),
         parameters=round(parameters.total),
         allocated_bytes=sum(rounded.values()),
-        static_bytes=round(base + static[HELD]),
+        static_bytes=round(base + static[HELD] + step),
         components=rounded,
         moment=moment,
         microbatches_in_flight=passes,

@@ -1,7 +1,8 @@
 """Everything that mblint's own estimate needs to know of a launch, read once and typed.
 
-Values are the effective ones (after the launch path filled defaults in). What no formula here covers is named
-in `Inputs.not_modelled`, so that a result is never silently wrong.
+Values are the effective ones (after the launch path filled defaults in). What no formula here counts is named
+in `Inputs.not_modelled`, what is counted as something similar in `Inputs.approximated`, so that a result is
+never silently wrong.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ class Inputs:
     expandable_segments: bool | None
     te_version: tuple[int, ...]
     not_modelled: tuple[str, ...]
+    approximated: tuple[str, ...]
 
     @property
     def tokens(self) -> int:
@@ -158,9 +160,10 @@ def read_inputs(source: Source) -> tuple[Inputs | None, dict[str, str]]:
     """The inputs of a launch, or None and the keys that are missing (key -> why)."""
     read = Reader(source)
     notes: list[str] = []
+    rough: list[str] = []
     parallel = _parallel(read)
     precision = read_precision(read, notes)
-    model = read_model(read, parallel.tp, notes)
+    model = read_model(read, parallel.tp, notes, rough)
     recompute = _recompute(read)
     training = _training(read, parallel)
     optimizer = _optimizer(read, precision, notes)
@@ -190,6 +193,7 @@ def read_inputs(source: Source) -> tuple[Inputs | None, dict[str, str]]:
         expandable_segments=_expandable(source),
         te_version=_version(source.versions.get("te", "")),
         not_modelled=tuple(dict.fromkeys(notes)),
+        approximated=tuple(dict.fromkeys(rough)),
     )
     return (None, read.missing) if read.missing else (inputs, {})
 

@@ -136,7 +136,7 @@ _HYBRID = {
     "E": LayerKind("", "moe"),
 }
 _LAYOUT_LETTERS = {"E": "embedding", "L": "loss", "t": "decoder", "m": "mtp"}
-# Parts of provider names whose towers beside the language model no formula here counts.
+# Parts of provider names with towers beside the language model, and of models that are none at all.
 _TOWERS = (
     "VL",
     "Omni",
@@ -144,29 +144,33 @@ _TOWERS = (
     "Vision",
     "Llava",
     "LLaVA",
-    "Wan",
-    "Flux",
     "MIMO",
     "Mimo",
     "Exaone45",
     "GLM45V",
 )
+_NOT_LANGUAGE = ("Wan", "Flux", "Diffusion", "DiT")
 _POST_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Exaone4", "ExaoneMoe")
 
 
-def read_model(read: Reader, tp: int, notes: list[str]) -> ModelShape:
-    """The architecture of the model section; what is not covered goes to `notes`."""
+def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> ModelShape:
+    """The architecture of the model section.
+
+    What is not counted goes to `notes`, what is counted as something else to `rough`.
+    """
     classes = [name.rpartition(".")[2] for name in read.classes("model")]
     own = classes[0] if classes else ""
     for part in _TOWERS:
         if part in own:
             notes.append(f"the parts of {own} beside the language model")
             break
+    if any(part in own for part in _NOT_LANGUAGE):
+        rough.append(f"{own} is no language model")
     variant = read.name("model.experimental_attention_variant")
     if variant not in ("", "gated_delta_net"):
-        notes.append(f"attention variant {variant}")
+        rough.append(f"attention variant {variant}")
     if read.flag("model.heterogeneous_block_specs"):
-        notes.append("heterogeneous block specs")
+        rough.append("heterogeneous block specs")
     heads = read.integer("model.num_attention_heads", 1) or 1
     hidden = read.integer("model.hidden_size")
     head_dim = read.optional("model.kv_channels")
