@@ -24,7 +24,9 @@ from mblint.ruleset.logic import AND, FALSE, NOT, NOT_APPLICABLE, OR, TRUE, UNKN
 MAX_TEXT: Final = 4_000
 MAX_NODES: Final = 500
 MAX_DEPTH: Final = 40
-MAX_ITEMS: Final = 10_000
+MAX_ITEMS: Final = 2_000
+MAX_STEPS: Final = 20_000
+MAX_CHARACTERS: Final = 10_000
 MAX_BITS: Final = 256
 MAX_EXPONENT: Final = 64
 
@@ -153,7 +155,9 @@ def _is_number(value: object) -> bool:
 def _bounded(value: object) -> object:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         return ABSENT
-    if isinstance(value, str | list) and len(value) > MAX_ITEMS:
+    if isinstance(value, str | list) and len(value) > (
+        MAX_ITEMS if isinstance(value, list) else MAX_CHARACTERS
+    ):
         return ABSENT
     if isinstance(value, complex):
         return ABSENT
@@ -431,7 +435,12 @@ class _Compiler:
                 return ABSENT
             result: list[tuple[int, Any]] = []
             inner = dict(frame)
+            # Loops in loops share one budget of steps, kept under a name that no expression can have.
+            steps: Any = inner.setdefault("", [MAX_STEPS])
             for item in items:
+                steps[0] -= 1
+                if steps[0] < 0:
+                    return Unknown("the rule takes too many steps")
                 inner[name] = item
                 kept = TRUE
                 for condition in conditions:
