@@ -173,7 +173,10 @@ class _Planner:
                 return file
             if key.startswith(ENV):
                 return self._take(file.set_env(key.removeprefix(ENV), value, not self.env_missing))
-            return self._take(file.add(key, value, self.hints.get(key), self.at_end))
+            written = self.writes.get(key, ())
+            # A write of the recipe that could not be changed in its place must not come after this one.
+            late = self.at_end or any(self._in_function(write.span) for write in written)
+            return self._take(file.add(key, value, self.hints.get(key), at_end=late, contested=bool(written)))
         if not self.layers:
             return Refusal("the recipe is not part of the project, and no file of the project overrides it")
         layer = self.layers[-1]
@@ -184,10 +187,10 @@ class _Planner:
             return self._take(yaml.set_key(text, (*layer.prefix, *key.split(".")), value, layer.document))
         if key.startswith(ENV):
             return self._take(shell.set_export(text, key.removeprefix(ENV), value, layer.span))
-        written = shell.render_override(value)
-        if isinstance(written, Refusal):
-            return written
-        return self._take(shell.add_override(text, layer.span, f"{key}={written}"))
+        word = shell.render_override(value)
+        if isinstance(word, Refusal):
+            return word
+        return self._take(shell.add_override(text, layer.span, f"{key}={word}"))
 
     def _in_layer(self, span: Span, key: str, value: Any) -> Edits | Refusal:
         text = self._text(span.path)

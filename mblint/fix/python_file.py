@@ -71,14 +71,16 @@ class PythonFile:
             return Refusal(f"`{key}` is written in a loop or a nested function", span)
         return python.delete_write(*found)
 
-    def add(self, key: str, value: Any, hint: str | None, at_end: bool) -> Edits | Refusal:
-        """A new setting in the recipe."""
+    def add(
+        self, key: str, value: Any, hint: str | None, *, at_end: bool, contested: bool
+    ) -> Edits | Refusal:
+        """A new setting in the recipe; see `assignment` for where."""
         if isinstance(self._recipe, Refusal):
             return self._recipe
         source = self.renderer.render(value, None, hint)
         if isinstance(source, Refusal):
             return source
-        self._additions.append(assignment(self._recipe, key, source, at_end=at_end))
+        self._additions.append(assignment(self._recipe, key, source, at_end=at_end, contested=contested))
         return Edits(())
 
     def set_env(self, name: str, value: Any, exists: bool) -> Edits | Refusal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mblint.findings import TextEdit
 from mblint.fix.items import append_items
@@ -27,7 +27,7 @@ class Recipe:
     `variable` is the local name that it returns (None when it returns an expression), `names` maps local
     names to the section they stand for (`m` -> `model`, the config itself -> ``), `writes` the last
     attribute write of each section, `calls` the constructor call that makes a section, `env` the last
-    write of `env_vars`.
+    write of `env_vars`, `handed` the last place where the config or a part of it is given to a function.
     """
 
     tree: Tree
@@ -39,6 +39,7 @@ class Recipe:
     writes: dict[str, tuple[cst.CSTNode, cst.BaseExpression]] = field(default_factory=dict)
     calls: dict[str, cst.Call] = field(default_factory=dict)
     env: cst.CSTNode | None = None
+    handed: int = -1
 
     def top(self, node: cst.CSTNode) -> cst.CSTNode:
         """The statement of the function's own body that holds `node`."""
@@ -106,6 +107,10 @@ def _own_nodes(tree: Tree, function: cst.FunctionDef) -> Iterator[cst.CSTNode]:
             stack.extend(reversed(node.children))
 
 
+# Calls that take a part of the config and change nothing that is set beside it.
+_HARMLESS = {"setattr", "getattr", "hasattr", "isinstance", "print", "len", "deepcopy", "replace"}
+
+
 def _collect(recipe: Recipe) -> None:
     import libcst as cst
 
@@ -125,6 +130,16 @@ def _collect(recipe: Recipe) -> None:
                 method = node.value.func
                 if isinstance(method, cst.Attribute) and recipe.path(method.value) == "env_vars":
                     recipe.env = node
+            elif _hands_on(recipe, node):
+                recipe.handed = max(recipe.handed, recipe.tree.range(node)[0])
+
+
+def _hands_on(recipe: Recipe, node: cst.CSTNode) -> bool:
+    import libcst as cst
+
+    if not isinstance(node, cst.Call) or target_name(node.func) in _HARMLESS:
+        return False
+    return any(recipe.path(arg.value) is not None for arg in node.args)
 
 
 def _assigned(recipe: Recipe, node: cst.Assign | cst.AnnAssign, target: cst.BaseExpression) -> None:
@@ -146,9 +161,18 @@ def _assigned(recipe: Recipe, node: cst.Assign | cst.AnnAssign, target: cst.Base
     path = recipe.path(target)
     if path is not None and isinstance(value, cst.Name) and value.value not in recipe.names:
         recipe.names[value.value] = path
+    if path is not None:
+        _forget(recipe.writes, path)
+        _forget(recipe.calls, path)
     if path is not None and isinstance(value, cst.Call):
         _sections(recipe, path, value)
     _written(recipe, node, target)
+
+
+def _forget(known: dict[str, Any], path: str) -> None:
+    """Another object stands at `path` now: what was set on the old one is gone."""
+    for key in [key for key in known if path and (key == path or key.startswith(path + "."))]:
+        del known[key]
 
 
 def _written(recipe: Recipe, node: cst.CSTNode, target: cst.BaseExpression) -> None:
@@ -199,22 +223,30 @@ class Addition:
     item: bool = False
 
 
-def assignment(recipe: Recipe, key: str, source: str, *, at_end: bool = False) -> Addition:
-    """Set `key` in the recipe's own style: beside the other settings of its section, else before the return.
+def assignment(
+    recipe: Recipe, key: str, source: str, *, at_end: bool = False, contested: bool = False
+) -> Addition:
+    """Set `key` in the recipe's own style: beside the other settings of its section, else before the
+    return.
 
     With `at_end` always before the return, where nothing that the recipe calls can overwrite it.
+    `contested` says that somebody else sets the key too: then it goes there when the config is handed on
+    after its section.
     """
     section, _, leaf = key.rpartition(".")
     if section and not at_end:
         if section in recipe.writes:
             node, prefix = recipe.writes[section]
             top = recipe.top(node)
+            if contested and recipe.tree.range(top)[0] < recipe.handed:
+                return Addition(f"{{config}}.{key} = {source}")
             own = statement_of(recipe.tree, node) is top
             name = recipe.tree.code(prefix) if own else _config_path(recipe, section)
             if name is not None and "\n" not in name:
                 return Addition(f"{name}.{leaf} = {source}", top)
         call = recipe.calls.get(section)
-        if call is not None and any(arg.keyword is not None for arg in call.args):
+        late = call is not None and contested and recipe.tree.range(call)[0] < recipe.handed
+        if call is not None and not late and any(arg.keyword is not None for arg in call.args):
             return Addition(f"{leaf}={source}", call, item=True)
     return Addition(f"{{config}}.{key} = {source}")
 

@@ -14,10 +14,10 @@ from typing import Any
 from mblint.fix.text import Edits, Refusal, Text
 from mblint.read.span import Span
 
-_BARE = re.compile(r"[\w@%+=:,./-]+")
+_BARE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _PREFIX = re.compile(r"(?:export\s+|declare\s+-x\s+)?(?:\+\+|\+)?(?:--)?[\w./@-]+?\+?=")
 _DEFAULT = re.compile(r"\$\{\w+:?-([^${}]*)\}")
-_PLAIN_HYDRA = re.compile(r"[A-Za-z_/.][\w/.@:%+-]*|[\w/.@%-]*[A-Za-z_/][\w/.@:%-]*")
+_PLAIN_HYDRA = re.compile(r"[A-Za-z_/.][\w/.@:%+-]*|[\w/.@%-]*[A-Za-z_/][\w/.@:%-]*", re.ASCII)
 _WORDS = {"null", "true", "false", "nan", "inf"}
 
 

@@ -33,16 +33,11 @@ def set_key(text: Text, path: Sequence[str], value: Any, document: int = 0) -> E
     roots = read_layout(text.text)
     if isinstance(roots, Refusal):
         return roots
-    if not path or document >= len(roots):
+    if not path or document >= max(len(roots), 1):
         return Refusal("the document to be edited does not exist")
-    root = roots[document]
+    root = roots[document] if roots else None
     if root is None:
-        source = render_yaml(value)
-        if isinstance(source, Refusal):
-            return source
-        if text.text.strip():
-            return Refusal("the YAML document is empty")
-        return Edits((text.edit(0, 0, nested(path, source, 0, 2, text.newline) + text.newline),))
+        return _first_entry(text, path, value) if len(roots) < 2 else Refusal("the YAML document is empty")
     node = root
     for index, part in enumerate(path):
         if node.kind == "alias":
@@ -59,6 +54,16 @@ def set_key(text: Text, path: Sequence[str], value: Any, document: int = 0) -> E
             return _add(text, root, node, path[index:], value)
         node = pair[1]
     return _replace(text, root, node, value)
+
+
+def _first_entry(text: Text, path: Sequence[str], value: Any) -> Edits | Refusal:
+    """An entry for a file that holds nothing, or comments only."""
+    source = render_yaml(value)
+    if isinstance(source, Refusal):
+        return source
+    end = len(text.text)
+    lead = text.newline if end and text.text[-1] not in "\r\n" else ""
+    return Edits((text.edit(end, end, lead + nested(path, source, 0, 2, text.newline) + text.newline),))
 
 
 def _replace(text: Text, root: Node, node: Node, value: Any) -> Edits | Refusal:
@@ -88,7 +93,7 @@ def _replace(text: Text, root: Node, node: Node, value: Any) -> Edits | Refusal:
         if node.kind != "scalar" or "\n" in old:
             return Refusal(f"the value is used elsewhere as *{node.anchor}", text.span(node.start, node.end))
         edits.append(text.edit(uses[0].start, uses[0].end, old))
-    return Edits(tuple(edits), unsafe)
+    return Edits(tuple(edits), unsafe + shared(root, node))
 
 
 def _interpolated(node: Node) -> tuple[str, ...]:

@@ -100,6 +100,8 @@ def read_layout(source: str) -> list[Node | None] | Refusal:
             node = _node(event, source, anchors)
             if node is None:
                 continue
+            if node.kind == "alias" and node.target is None:
+                return Refusal(f"the alias *{node.anchor} has no anchor before it")
             count += 1
             if count > MAX_NODES or len(stack) > MAX_DEPTH:
                 return Refusal("the YAML file is too large or too deep to be edited")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
@@ -33,7 +32,7 @@ def render_yaml(value: Any, old: Node | None = None, quote: str = '"') -> str | 
             return value
         if (style or quote) == "'" and value.isprintable():
             return "'" + value.replace("'", "''") + "'"
-        return json.dumps(value, ensure_ascii=not value.isprintable())
+        return double_quoted(value)
     if isinstance(value, list | tuple | set | frozenset):
         items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
         parts = [render_yaml(item, None, quote) for item in items]
@@ -46,6 +45,22 @@ def render_yaml(value: Any, old: Node | None = None, quote: str = '"') -> str | 
         bad = next((part for pair in pairs for part in pair if isinstance(part, Refusal)), None)
         return bad or "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
     return Refusal(f"a value of type {type(value).__name__} cannot be written in YAML")
+
+
+def double_quoted(value: str) -> str:
+    """A double-quoted YAML scalar; what does not print is escaped."""
+    parts: list[str] = []
+    for char in value:
+        code = ord(char)
+        if char in '\\"':
+            parts.append("\\" + char)
+        elif char.isprintable():
+            parts.append(char)
+        else:
+            parts.append(
+                f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+            )
+    return '"' + "".join(parts) + '"'
 
 
 def _float(value: float) -> str:

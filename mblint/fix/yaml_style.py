@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from mblint.findings import TextEdit
 from mblint.fix.text import Text
 from mblint.fix.yaml_layout import Node, walk
-from mblint.fix.yaml_render import render_yaml
+from mblint.fix.yaml_render import double_quoted, render_yaml
 
 
 def nested(path: Sequence[str], source: str, indent: int, step: int, newline: str) -> str:
@@ -22,7 +21,7 @@ def nested(path: Sequence[str], source: str, indent: int, step: int, newline: st
 
 def key_source(name: str) -> str:
     source = render_yaml(name)
-    return source if isinstance(source, str) else json.dumps(name)
+    return source if isinstance(source, str) else double_quoted(name)
 
 
 def flow_entry(path: Sequence[str], source: str) -> str:
