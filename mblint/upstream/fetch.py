@@ -262,9 +262,15 @@ def _carried_pip() -> Path | None:
         import ensurepip
     except ImportError:  # Debian splits it off
         return None
-    folders = [Path(ensurepip.__file__).parent / "_bundled", Path("/usr/share/python-wheels")]
-    found = [wheel for folder in folders for wheel in sorted(folder.glob("pip-*.whl"))]
-    return found[-1] if found else None
+    import sysconfig
+
+    own = Path(ensurepip.__file__).parent / "_bundled"
+    distribution = sysconfig.get_config_var("WHEEL_PKG_DIR")  # where Linux distributions put it instead
+    for folder in (own, *([Path(distribution)] if distribution else [])):
+        found = sorted(folder.glob("pip-*.whl"))
+        if found:
+            return found[-1]
+    return None
 
 
 def _worth_another(failure: str) -> bool:
@@ -313,10 +319,10 @@ def _explained(requirement: str, failure: str, wheels: Path | None) -> UserError
             f"the package index has no {requirement}, or cannot be reached",
             "check the version, the network and pip's index settings, or use `--wheels DIR`",
         )
-    last = next((line for line in reversed(failure.splitlines()) if "ERROR" in line), failure.strip()[-200:])
-    return UserError(
-        f"pip could not download {requirement}: {last.removeprefix('ERROR:').strip() or 'no reason given'}"
-    )
+    lines = [line for line in failure.splitlines() if line.strip()]
+    words = next((line for line in reversed(lines) if "ERROR" in line and "Exception:" not in line), "")
+    last = words.removeprefix("ERROR:").strip() or (lines[-1] if lines else "no reason given")
+    return UserError(f"pip could not download {requirement}: {last[:300]}")
 
 
 def _reason(failure: str) -> str:
