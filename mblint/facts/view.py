@@ -24,6 +24,7 @@ SUBJECTS: frozenset[str] = frozenset(
         "graphs",
         "launch",
         "lora",
+        "memory",
         "moe",
         "motive",
         "optim",
