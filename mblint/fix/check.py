@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import re
-import tokenize
 from collections import Counter
 
 from mblint.fix.text import Refusal
 from mblint.fix.tree import parse_ast
-from mblint.fix.yaml_layout import comment_ranges, read_layout
-
-_SHELL_COMMENT = re.compile(r"(?:(?<=\s)|^)#[^\r\n]*", re.M)
+from mblint.fix.yaml_layout import read_layout
+from mblint.read.comments import read_comments
 
 
 def is_python(path: str) -> bool:
@@ -33,17 +29,7 @@ def parses(path: str, source: str) -> bool:
 
 def comments(path: str, source: str) -> list[str]:
     """The comments of a text, in order."""
-    if is_python(path):
-        try:
-            tokens = list(tokenize.generate_tokens(io.StringIO(source, newline="").readline))
-        except (tokenize.TokenError, SyntaxError, RecursionError):
-            return []
-        return [token.string.rstrip() for token in tokens if token.type == tokenize.COMMENT]
-    if is_yaml(path):
-        roots = read_layout(source)
-        found = [] if isinstance(roots, Refusal) else comment_ranges(source, roots)
-        return [source[start:end].rstrip() for start, end in found]
-    return [match.group().rstrip() for match in _SHELL_COMMENT.finditer(source)]
+    return [comment.text.rstrip() for comment in read_comments(source, path)]
 
 
 def lost_comments(path: str, before: str, after: str) -> list[str]:

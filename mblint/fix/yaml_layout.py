@@ -157,20 +157,6 @@ def _close(node: Node, event: Any) -> None:
     node.end = max((child.end for child in below), default=node.start)
 
 
-def comment_ranges(source: str, roots: list[Node | None]) -> list[tuple[int, int]]:
-    """(start, end) of every comment: a `#` at a line's start or after white space, outside of all scalars."""
-    scalars = sorted(
-        (node.start, node.end) for root in roots if root for node in walk(root) if node.kind == "scalar"
-    )
-    found: list[tuple[int, int]] = []
-    position = 0
-    for start, end in [*scalars, (len(source), len(source))]:
-        for match in re.finditer(r"(?:(?<=\s)|\A)#[^\r\n]*", source[position : max(position, start)]):
-            found.append((position + match.start(), position + match.end()))
-        position = max(position, end)
-    return found
-
-
 def find_paths(text: Text, span: Span) -> list[tuple[int, tuple[str, ...]]]:
     """(document, key path) of the value at `span`: where it is written first, then where aliases and
     merge keys bring it. The span covers the value, the key or both; positions in lists are spelled as
