@@ -328,11 +328,11 @@ def instantiate(
         call_function(machine, written, [instance, *args], kwargs, site, frame)
         return instance
     for base in cls.cached_mro:
-        if isinstance(base, ClassValue) and base.dataclass:
-            construct(machine, base, instance, args, kwargs, sites, site, frame)
-            break
         if isinstance(base, ClassValue) and "__init__" in base.namespace:
             call(machine, BoundMethod(base.namespace["__init__"], instance), args, kwargs, site, frame)
+            break
+        if isinstance(base, ClassValue) and base.dataclass:
+            construct(machine, base, instance, args, kwargs, sites, site, frame)
             break
     else:
         named = cls.namespace.get("__annotations__")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mblint.evaluate.unknown import Unknown
@@ -231,6 +232,8 @@ class ModuleTable:
         self.loaded: dict[str, Any] = {}
         self.errors: list[SourceError] = []
         self.machine: Machine | None = None
+        self.stand_ins: dict[str, Callable[[str], Any]] = {}
+        """Top-level package -> what makes its modules, for libraries of which more is known than names."""
         self.execute: Any = None
         self._listing: dict[str, frozenset[str]] = {}
 
@@ -250,9 +253,24 @@ class ModuleTable:
         for name in [name for name, found in self.loaded.items() if found is None]:
             del self.loaded[name]
 
+    def submodules(self, name: str) -> list[str]:
+        """Dotted names of the packages right below a package, sorted."""
+        found: set[str] = set()
+        for root in self.roots:
+            base = f"{root}/{name.replace('.', '/')}"
+            if os.path.isdir(base):
+                for entry in os.listdir(base):
+                    if os.path.isfile(f"{base}/{entry}/__init__.py"):
+                        found.add(f"{name}.{entry}")
+        return sorted(found)
+
     def find(self, name: str) -> Any:
         """The module of that dotted name: a Module, a snapshot's stand-in, or None when no source is known."""
         if name in self.loaded:
+            return self.loaded[name]
+        stand_in = self.stand_ins.get(name.partition(".")[0])
+        if stand_in is not None:
+            self.loaded[name] = stand_in(name)
             return self.loaded[name]
         self.loaded[name] = None
         found: Any = None

@@ -135,6 +135,8 @@ def get_attribute(machine: Machine, target: Any, name: str, site: Any, frame: An
             return child
         found = find_in_class(cls, name)
         if found is not MISSING:
+            if default is not MISSING and type(found) is Property:
+                return _property_or(machine, found, target, cls, site, frame, default)
             return bind(machine, found, target, cls, site, frame)
         if name == "__class__":
             return cls
@@ -260,6 +262,22 @@ def get_attribute(machine: Machine, target: Any, name: str, site: Any, frame: An
     from mblint.evaluate.natives import native_attribute
 
     return native_attribute(machine, target, name, site, frame, default)
+
+
+def _property_or(machine: Machine, found: Property, target: Instance, cls: ClassValue, site: Any, frame: Any, default: Any) -> Any:
+    """A property for getattr with a default and for hasattr: an AttributeError inside it gives the default."""
+    from mblint.evaluate.errors import Raised
+    from mblint.evaluate.machine import exception_name
+
+    machine.handlers.append((BuiltinClass(AttributeError),))
+    try:
+        return bind(machine, found, target, cls, site, frame)
+    except Raised as raised:
+        if exception_name(raised.value) == "AttributeError":
+            return default
+        raise
+    finally:
+        machine.handlers.pop()
 
 
 def _special_attribute(target: Instance, cls: ClassValue, name: str) -> Any:
