@@ -17,6 +17,7 @@ from typing import Any
 from mblint import settings as model
 from mblint.errors import SettingsError
 from mblint.settings import Assumed, Launch, Settings, adapter, key_spelling
+from mblint.shown import neutral
 
 MAX_BYTES = 1_000_000
 
@@ -227,7 +228,8 @@ def _explained(shown: str, lines: dict[tuple[str | int, ...], int], error: Any) 
         if detail["type"] != "missing":
             # pydantic adds the tried type of a union, or "[key]"; where no line is known all is kept
             keys = next((keys[:n] for n in range(len(keys), 0, -1) if keys[:n] in lines), keys)
-        sentence = f"{shown}:{_nearest_line(lines, keys)}: {_sentence(keys, detail)}"
+        # a key may hold anything, line ends and escape codes too
+        sentence = neutral(f"{shown}:{_nearest_line(lines, keys)}: {_sentence(keys, detail)}")
         if sentence not in said:
             said.add(sentence)
             yield sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -16,9 +17,20 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def _build(out: Path) -> Path:
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what is built, so that a file saved meanwhile makes no difference."""
+    folder = tmp_path_factory.mktemp("source")
+    for name in ("mblint", "rules"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def _build(source: Path, out: Path) -> Path:
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)],
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(source)],
         capture_output=True, text=True, check=False, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -27,18 +39,18 @@ def _build(out: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("build")
     pytest.importorskip("hatchling")
-    return _build(tmp_path_factory.mktemp("wheel"))
+    return _build(source, tmp_path_factory.mktemp("wheel"))
 
 
-def test_the_wheel_holds_the_package_and_the_rules_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_package_and_the_rules_and_nothing_else(wheel: Path, source: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
     assert {"mblint/py.typed", "mblint/__main__.py", "mblint/cli/check.py"} <= names
-    rules = {path.relative_to(ROOT / "rules").as_posix() for path in (ROOT / "rules").rglob("*.yaml")}
+    rules = {path.relative_to(source / "rules").as_posix() for path in (source / "rules").rglob("*.yaml")}
     assert rules
     assert {f"mblint/_rules/{rule}" for rule in rules} <= names
     top = {name.split("/")[0] for name in names}
@@ -48,8 +60,8 @@ def test_the_wheel_holds_the_package_and_the_rules_and_nothing_else(wheel: Path)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_the_wheel_is_the_same_bytes_when_built_again(wheel: Path, tmp_path: Path) -> None:
-    assert _build(tmp_path).read_bytes() == wheel.read_bytes()
+def test_the_wheel_is_the_same_bytes_when_built_again(wheel: Path, source: Path, tmp_path: Path) -> None:
+    assert _build(source, tmp_path).read_bytes() == wheel.read_bytes()
 
 
 def test_the_wheel_alone_finds_its_rules(wheel: Path, tmp_path: Path) -> None:
