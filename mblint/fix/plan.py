@@ -173,10 +173,15 @@ class _Planner:
                 return file
             if key.startswith(ENV):
                 return self._take(file.set_env(key.removeprefix(ENV), value, not self.env_missing))
-            written = self.writes.get(key, ())
-            # A write of the recipe that could not be changed in its place must not come after this one.
-            late = self.at_end or any(self._in_function(write.span) for write in written)
-            return self._take(file.add(key, value, self.hints.get(key), at_end=late, contested=bool(written)))
+            late, after = self.at_end, -1
+            for write in self.writes.get(key, ()):
+                if not self._in_function(write.span):
+                    after = max(after, file.handed_on)  # a helper sets it, wherever it is called
+                elif write.in_project:
+                    late = True  # written here in a way that could not be changed: this comes after it
+                else:
+                    after = max(after, file.text.bounds(write.span)[0])  # a call of other code sets it
+            return self._take(file.add(key, value, self.hints.get(key), at_end=late, after=after))
         if not self.layers:
             return Refusal("the recipe is not part of the project, and no file of the project overrides it")
         layer = self.layers[-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mblint.fix import env, python
 from mblint.fix.recipe import Addition, Recipe, assignment, emit, read_recipe
 from mblint.fix.render import Renderer, module_names, quote_of
-from mblint.fix.sites import Site, find_site
+from mblint.fix.sites import Site, find_site, is_literal
 from mblint.fix.text import Edits, Refusal, Text
 from mblint.fix.tree import Tree, parse_ast
 from mblint.read.span import Span
@@ -37,6 +37,11 @@ class PythonFile:
             self._renderer = Renderer(names, quote_of(self.text.text))
         return self._renderer
 
+    @property
+    def handed_on(self) -> int:
+        """The offset of the last call in the recipe that gets the config or a part of it; -1 for none."""
+        return self._recipe.handed if isinstance(self._recipe, Recipe) else -1
+
     def _locate(self, span: Span, key: str) -> tuple[Tree, Site] | Refusal:
         if isinstance(self._recipe, Recipe):
             site = find_site(self._recipe.tree, span, key)
@@ -49,6 +54,8 @@ class PythonFile:
         if isinstance(found, Refusal):
             return found
         tree, site = found
+        if site.kind == "expression" and not is_literal(site.value):
+            return Refusal("the value is made by an expression", tree.span(site.value))
         if python.in_loop_or_function(tree, site.holder):
             return Refusal("the value is written in a loop or a nested function", tree.span(site.holder))
         if key.startswith("env_vars."):
@@ -71,16 +78,14 @@ class PythonFile:
             return Refusal(f"`{key}` is written in a loop or a nested function", span)
         return python.delete_write(*found)
 
-    def add(
-        self, key: str, value: Any, hint: str | None, *, at_end: bool, contested: bool
-    ) -> Edits | Refusal:
+    def add(self, key: str, value: Any, hint: str | None, *, at_end: bool, after: int) -> Edits | Refusal:
         """A new setting in the recipe; see `assignment` for where."""
         if isinstance(self._recipe, Refusal):
             return self._recipe
         source = self.renderer.render(value, None, hint)
         if isinstance(source, Refusal):
             return source
-        self._additions.append(assignment(self._recipe, key, source, at_end=at_end, contested=contested))
+        self._additions.append(assignment(self._recipe, key, source, at_end=at_end, after=after))
         return Edits(())
 
     def set_env(self, name: str, value: Any, exists: bool) -> Edits | Refusal:

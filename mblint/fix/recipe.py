@@ -223,29 +223,25 @@ class Addition:
     item: bool = False
 
 
-def assignment(
-    recipe: Recipe, key: str, source: str, *, at_end: bool = False, contested: bool = False
-) -> Addition:
-    """Set `key` in the recipe's own style: beside the other settings of its section, else before the
-    return.
+def assignment(recipe: Recipe, key: str, source: str, *, at_end: bool = False, after: int = -1) -> Addition:
+    """Set `key` in the recipe's own style: beside the other settings of its section, else before the return.
 
-    With `at_end` always before the return, where nothing that the recipe calls can overwrite it.
-    `contested` says that somebody else sets the key too: then it goes there when the config is handed on
-    after its section.
+    `after` is the offset of the last place that sets the key too and may not be changed: where the section is
+    written before it, and always with `at_end`, the setting goes before the return.
     """
     section, _, leaf = key.rpartition(".")
     if section and not at_end:
         if section in recipe.writes:
             node, prefix = recipe.writes[section]
             top = recipe.top(node)
-            if contested and recipe.tree.range(top)[0] < recipe.handed:
+            if recipe.tree.range(top)[0] < after:
                 return Addition(f"{{config}}.{key} = {source}")
             own = statement_of(recipe.tree, node) is top
             name = recipe.tree.code(prefix) if own else _config_path(recipe, section)
             if name is not None and "\n" not in name:
                 return Addition(f"{name}.{leaf} = {source}", top)
         call = recipe.calls.get(section)
-        late = call is not None and contested and recipe.tree.range(call)[0] < recipe.handed
+        late = call is not None and recipe.tree.range(call)[0] < after
         if call is not None and not late and any(arg.keyword is not None for arg in call.args):
             return Addition(f"{leaf}={source}", call, item=True)
     return Addition(f"{{config}}.{key} = {source}")

@@ -468,3 +468,19 @@ def test_hostile_sizes_are_refused_not_crashed_on() -> None:
     chain = "not " * 160 + "1"
     source = f"def recipe():\n    cfg = base()\n    cfg.model.x = {chain}\n    return cfg\n"
     assert isinstance(plan(source, {"model.x": 2}, {"model.x": "cfg.model.x"}), Refusal)
+
+
+def test_a_value_that_a_call_made_is_overridden_after_the_call_and_the_call_kept() -> None:
+    source = "def recipe():\n    cfg = base()\n    cfg.model.pp = 4\n    cfg.model.tp = helper(3)\n    return cfg\n"
+    made = Write(span_of(source, "base()"), 1, "upstream", in_project=False)
+    text = after(source, plan(source, {"model.cp": 2}, {"model.cp": made}))
+    assert changed_lines(source, text) == ["+    cfg.model.cp = 2"]
+    assert text.index("cfg.model.cp") > text.index("cfg.model.tp")
+    late = "def recipe():\n    cfg = base()\n    cfg.model.pp = 4\n    helper(1)\n    return cfg\n"
+    made = Write(span_of(late, "helper(1)"), 1, "upstream", in_project=False)
+    text = after(late, plan(late, {"model.cp": 2}, {"model.cp": made}))
+    assert text == late.replace("    return", "    cfg.model.cp = 2\n    return")
+    inside = Write(span_of(source, "helper(3)"), 3)
+    fix = plan(source, {"model.tp": 2}, {"model.tp": inside})
+    assert isinstance(fix, Fix) and fix.safety == "unsafe"
+    assert changed_lines(source, after(source, fix)) == ["-    cfg.model.tp = helper(3)", "+    cfg.model.tp = 2"]
