@@ -404,6 +404,8 @@ def _unroll(text: str) -> str:
             start = i = i + 1
             while i < len(text) and text[i].isdigit():
                 i += 1
+            if i - start > 6:
+                return text
             times = int(text[start:i] or 1)
             if times * len(group) > 100_000:
                 return text
