@@ -452,7 +452,7 @@ def construct_builtin(machine: Machine, cls: BuiltinClass, args: list[Any], kwar
     if kind is object:
         return machine.new_instance(None, "an object()")
     if kind is dict:
-        result = TrackedDict()
+        result = machine.born(TrackedDict())
         from mblint.evaluate.natives import _dict
 
         _dict(machine, result, "update", args, {}, site, frame)

@@ -155,7 +155,8 @@ def _memo_key(machine: Machine, function: FunctionValue, args: list[Any], kwargs
     for value in kwargs.values():
         if not isinstance(value, HASHABLE):
             return None
-    return (function.module.name, function.qualname, id(function.node), tuple((type(a), a) for a in args), tuple((k, type(v), v) for k, v in kwargs.items()))
+    gpu = machine.facts.gpu if machine.facts is not None else None
+    return (function.module.name, function.qualname, id(function.node), gpu, tuple((type(a), a) for a in args), tuple((k, type(v), v) for k, v in kwargs.items()))
 
 
 def _run(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, caller: Any) -> Any:

@@ -20,6 +20,7 @@ from mblint.evaluate.values import (
     ClassValue,
     ExceptionValue,
     Instance,
+    KnownIterator,
     Write,
 )
 
@@ -106,9 +107,11 @@ class Machine:
 
     def touch(self, container: Any) -> None:
         """Announce that a dict, list, set or iterator is about to change."""
-        birth = self.container_birth.get(id(container), 0)
-        if birth < self.oldest_touched:
-            self.oldest_touched = birth
+        if type(container) is not KnownIterator:
+            # An iterator is used up where it was made; only shared containers make a call impure.
+            birth = self.container_birth.get(id(container), 0)
+            if birth < self.oldest_touched:
+                self.oldest_touched = birth
         if isinstance(container, dict):
             self.trail.append((container, dict(container)))
         elif isinstance(container, set):

@@ -54,6 +54,14 @@ def install(session: Session) -> None:
     def nothing(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         return Unknown("a process group")
 
+    def normalize(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        """Weights divided by their sum (upstream does it on an array)."""
+        weights = args[0] if args else kwargs.get("weights")
+        if isinstance(weights, (list, tuple)) and weights and all(isinstance(w, (int, float)) for w in weights) and sum(weights):
+            return m.born([w / sum(weights) for w in weights])
+        return Unknown("weights that are not known")
+
+    machine.special_functions["megatron.core.datasets.utils.normalize"] = normalize
     machine.special_functions[f"{GROUPS}.create_group"] = stop
     machine.special_functions["megatron.core.hyper_comm_grid.HyperCommGrid.create_pg"] = nothing
     machine.special_functions[f"{GROUPS}.generate_masked_orthogonal_rank_groups"] = groups

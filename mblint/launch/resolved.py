@@ -7,7 +7,7 @@ launch is taken back.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,13 +49,24 @@ class ResolvedLaunch:
         self.gpu: str | Unknown = world.gpu if world.gpu is not None else Unknown("the GPU type is not known")
         self.versions: Mapping[str, str] = session.versions
         self.env_known = env_known
-        self.parent: ResolvedLaunch | None = None
+        self.find_parent: Callable[[], ResolvedLaunch | None] | None = None
+        self.skipped: tuple[str, ...] = ()
+        """Override keys that no field has, which upstream skips."""
         self.condition: str | None = None
         """In words, the outcome of branches on unknown values that leads to this config."""
         self._before: dict[str, Any] | None = None
         self._env: dict[str, Any] | None = None
+        self._parent: ResolvedLaunch | None = None
         self.path: Any = None
         """The outcome of the launch path, once it has run."""
+
+    @property
+    def parent(self) -> ResolvedLaunch | None:
+        """The launch of the recipe that this one starts from, as it was written; evaluated when first asked for."""
+        if self.find_parent is not None:
+            find, self.find_parent = self.find_parent, None
+            self._parent = find()
+        return self._parent
 
     # --- values --------------------------------------------------------------------------------------------------
 

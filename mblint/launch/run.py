@@ -180,6 +180,53 @@ def _project_place(session: Session, site: Any, trace: Any) -> Span | None:
     return site.span() if isinstance(site, Site) else None
 
 
+def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedLaunch | None:
+    """The recipe that a recipe starts from: the first public function it calls that returns a ConfigContainer.
+
+    Evaluated without arguments, as it would be launched; it stays on the heap as long as the child.
+    """
+    function = find_recipe(session, recipe)
+    if not isinstance(function, FunctionValue):
+        return None
+    for node in ast.walk(function.node):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
+            continue
+        value = _named_function(session, function, node.func)
+        if not isinstance(value, FunctionValue) or value.name.startswith("_") or value is function:
+            continue
+        if not value.name.endswith("_config") and "ConfigContainer" not in _returns(value):
+            continue
+        machine = session.machine
+        saved = (machine.phase, machine.go_on, machine.path_taken)
+        world = session.world
+        size, gpu = world.world_size, world.gpu
+        try:
+            cfg = _call_recipe(session, value, [])
+            world.world_size, world.gpu = world_size_of(value.name), gpu_of(value.name)
+            return ResolvedLaunch(session, cfg, f"{value.module.name}:{value.name}", _definition(value), child.env_known)
+        except CannotEvaluate:
+            continue
+        finally:
+            machine.phase, machine.go_on, machine.path_taken = saved
+            world.world_size, world.gpu = size, gpu
+    return None
+
+
+def _returns(function: FunctionValue) -> str:
+    returns = getattr(function.node, "returns", None)
+    return ast.unparse(returns) if returns is not None else ""
+
+
+def _named_function(session: Session, function: FunctionValue, callee: ast.expr) -> Any:
+    """A function that a name or a dotted name of the module stands for."""
+    if isinstance(callee, ast.Name):
+        return function.module.lookup(callee.id)
+    if isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name):
+        module = function.module.lookup(callee.value.id)
+        return module.lookup(callee.attr) if hasattr(module, "lookup") else None
+    return None
+
+
 def plain_config(session: Session) -> Instance:
     """A ConfigContainer with a GPT model provider and every section at upstream's field defaults."""
     machine = session.machine

@@ -111,7 +111,7 @@ for _name in (
     _math(_name)
 
 
-@library("math.prod")
+@library("math.prod", "numpy.prod")
 def _prod(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
     import ast
 
@@ -309,6 +309,13 @@ def _asdict(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any
 
 
 # --- copy, functools, itertools, collections -------------------------------------------------------------------------
+
+
+@library("numpy.array", "numpy.asarray")
+def _array(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    """A small array of numbers as a list; configuration code only sums and divides them."""
+    items = iterate(machine, args[0], site, frame)
+    return Unknown(items.reason) if type(items) is Unknown else machine.born(list(items))
 
 
 @library("copy.deepcopy")

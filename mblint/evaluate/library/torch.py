@@ -38,7 +38,6 @@ GPU_FACTS: dict[str, tuple[str, int, int, int]] = {
 
 
 def _properties(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
-    machine.oldest_touched = 0  # the answer depends on the launch: never remembered for another
     gpu = machine.facts.gpu
     facts = GPU_FACTS.get(gpu) if isinstance(gpu, str) else None
     made: Instance = machine.new_instance(None, "the GPU type is not known" if facts is None else "a GPU property that is not known")
@@ -48,14 +47,12 @@ def _properties(machine: Machine, args: list[Any], kwargs: dict[str, Any], site:
 
 
 def _capability(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
-    machine.oldest_touched = 0  # the answer depends on the launch: never remembered for another
     gpu = machine.facts.gpu
     facts = GPU_FACTS.get(gpu) if isinstance(gpu, str) else None
     return (facts[1], facts[2]) if facts is not None else Unknown("the GPU type is not known")
 
 
 def _device_name(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
-    machine.oldest_touched = 0  # the answer depends on the launch: never remembered for another
     gpu = machine.facts.gpu
     facts = GPU_FACTS.get(gpu) if isinstance(gpu, str) else None
     return facts[0] if facts is not None else Unknown("the GPU type is not known")

@@ -1,0 +1,245 @@
+"""Checks files and launches: from paths to findings.
+
+This is where the parts meet: discovery, evaluation, the launch path, the judges and suppressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mblint.evaluate.modules import Module, SourceError
+from mblint.evaluate.site import Site
+from mblint.evaluate.values import FunctionValue
+from mblint.findings import Finding
+from mblint.judge import Judgement, Undecided, judge, merge
+from mblint.judging.fields import field_findings
+from mblint.judging.path import changed_findings, path_findings
+from mblint.launch import path as launch_path
+from mblint.launch.discover import recipe_functions
+from mblint.launch.resolved import ResolvedLaunch
+from mblint.launch.run import CannotEvaluate, Launch, find_recipe, on_heap, parent_of, paths_of
+from mblint.launch.session import Session
+from mblint.read.span import Span
+from mblint.ruleset.rule import Rule
+
+UNREADABLE = ("MB901", "unreadable-file")
+NOT_EVALUATED = ("MB904", "not-evaluated")
+INTERNAL = ("MB900", "internal-error")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one launch: `ok`, `fails` or `undecided`."""
+
+    id: str
+    recipe: str
+    verdict: str
+    findings: tuple[Finding, ...]
+    undecided: tuple[Undecided, ...]
+    span: Span | None = None
+
+
+@dataclass
+class Checked:
+    """The result of a run."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    file_findings: list[Finding] = field(default_factory=list)
+    files: int = 0
+    crashed: bool = False
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All findings, in a fixed order, without repetition."""
+        every = [*self.file_findings, *(finding for verdict in self.verdicts for finding in verdict.findings)]
+        return sorted(_unique(every), key=_order)
+
+
+def _unique(findings: Iterable[Finding]) -> list[Finding]:
+    seen: dict[Any, Finding] = {}
+    for finding in findings:
+        seen.setdefault((finding.rule, finding.message, finding.span, finding.launch, finding.condition), finding)
+    return list(seen.values())
+
+
+def _order(finding: Finding) -> tuple[Any, ...]:
+    span = finding.span
+    place = (span.path, span.line, span.column) if span is not None else ("", 0, 0)
+    return (*place, finding.rule, finding.launch or "", finding.message)
+
+
+class Checker:
+    """Judges launches with one session and one set of rules."""
+
+    def __init__(self, session: Session, rules: Sequence[Rule], select: Callable[[str, str], bool] | None = None) -> None:
+        self.session = session
+        self.select = select or (lambda rule, name: True)
+        self.rules = [rule for rule in rules if self.select(rule.id, rule.name)]
+        self.crashed = False
+        launch_path.install(session)
+
+    # --- launches ------------------------------------------------------------------------------------------------
+
+    def judge_launch(self, launch: Launch, id_: str = "", observe: Callable[[ResolvedLaunch], None] | None = None) -> Verdict:
+        """Evaluate one launch and judge it; what goes wrong becomes a finding."""
+        name = launch.recipe or launch.id or "plain"
+        try:
+            decisions = self._ways(launch)
+            verdicts = [self._judge_way(launch, id_, way, observe) for way in decisions]
+        except CannotEvaluate as problem:
+            return self._not_evaluated(name, id_, problem)
+        if len(verdicts) == 1:
+            return verdicts[0]
+        return _joined(verdicts)
+
+    def _ways(self, launch: Launch) -> list[list[bool]]:
+        if launch.recipe is None:
+            return [[]]
+        function = find_recipe(self.session, launch.recipe)
+        return paths_of(self.session, function) if isinstance(function, FunctionValue) else [[]]
+
+    def _judge_way(
+        self, launch: Launch, id_: str, decisions: list[bool], observe: Callable[[ResolvedLaunch], None] | None
+    ) -> Verdict:
+        with on_heap(self.session, launch, decisions) as resolved:
+            resolved.remember_written()
+            outcome = launch_path.run_path(self.session, resolved.cfg)
+            resolved.path = outcome
+            if launch.recipe is not None:
+                resolved.find_parent = lambda: parent_of(self.session, launch.recipe or "", resolved)
+            raw = path_findings(resolved, outcome)
+            code = [*changed_findings(resolved), *field_findings(resolved)]
+            judgement: Judgement = judge(resolved, self.rules)
+            judged = list(judgement.findings)
+            if outcome.failures or (outcome.stopped is None and not outcome.undecided):
+                judged = _agreeing(judged, raw, outcome)
+            findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
+            if resolved.condition is not None:
+                findings = [replace(finding, condition=resolved.condition) for finding in findings]
+            if observe is not None:
+                observe(resolved)
+            undecided = list(judgement.undecided)
+            undecided += [_doubt(site, because) for site, because in outcome.undecided]
+            if outcome.stopped:
+                undecided.append(Undecided("MB001", "launch-check-failed", outcome.stopped, (), True))
+            verdict = _verdict(findings, undecided, decided=outcome.stopped is None and not outcome.undecided)
+            return Verdict(id_, resolved.name, verdict, tuple(sorted(findings, key=_order)), tuple(undecided), resolved.span)
+
+    def _not_evaluated(self, name: str, id_: str, problem: CannotEvaluate) -> Verdict:
+        finding = Finding(
+            rule=NOT_EVALUATED[0],
+            name=NOT_EVALUATED[1],
+            severity="error" if problem.raises else "warning",
+            outcome="fails" if problem.raises else "note",
+            message=problem.message,
+            span=problem.span,
+            launch=name,
+        )
+        doubt = Undecided(NOT_EVALUATED[0], NOT_EVALUATED[1], problem.message, (), True)
+        return Verdict(id_, name, "fails" if problem.raises else "undecided", (finding,), () if problem.raises else (doubt,), problem.span)
+
+    # --- files ---------------------------------------------------------------------------------------------------
+
+    def recipes_of(self, path: Path, data: bytes | None = None) -> list[tuple[str, FunctionValue]]:
+        """Names and functions of the recipes that a file defines. Raises SourceError."""
+        module = self.session.module_of(path, data)
+        found: list[tuple[str, FunctionValue]] = []
+        for node in recipe_functions(module.tree):
+            value = module.lookup(node.name)
+            if isinstance(value, FunctionValue):
+                found.append((f"{module.name}:{node.name}", value))
+        return found
+
+    def judge_recipe(self, name: str, launch: Launch) -> Verdict | None:
+        """The verdict of a recipe that a file defines; None for a function that only looked like one."""
+        verdict = self.judge_launch(launch, name)
+        function = find_recipe(self.session, name)
+        return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
+
+
+def unreadable(error: SourceError) -> Finding:
+    """A file that cannot be read or parsed."""
+    return Finding(
+        rule=UNREADABLE[0],
+        name=UNREADABLE[1],
+        severity="error",
+        outcome="note",
+        message=error.message,
+        span=Span(error.path, error.line, 1, error.line, 1),
+    )
+
+
+def _is_no_recipe(verdict: Verdict, function: FunctionValue) -> bool:
+    """A function that only looked like a recipe by its name: it returns something else, and says so nowhere."""
+    if not verdict.findings or verdict.findings[0].rule != NOT_EVALUATED[0]:
+        return False
+    import ast
+
+    returns = getattr(function.node, "returns", None)
+    annotated = returns is not None and "ConfigContainer" in ast.unparse(returns)
+    return not annotated and verdict.findings[0].message.startswith("does not return a ConfigContainer")
+
+
+def _agreeing(judged: list[Finding], raw: list[Finding], outcome: Any) -> list[Finding]:
+    """Rules that stand for a check of the launch path keep silent where the path was evaluated to its end and passed."""
+    reached = {failure.site.anchor() for failure in outcome.failures if isinstance(failure.site, Site)}
+    kept = []
+    for finding in judged:
+        if finding.outcome == "fails" and finding.enforced_by and any(_on_path(anchor) for anchor in finding.enforced_by):
+            if outcome.failures and not any(anchor in reached for anchor in finding.enforced_by):
+                continue
+            if not outcome.failures:
+                continue
+        kept.append(finding)
+    return kept
+
+
+ON_PATH = (
+    "megatron/bridge/training/config.py", "megatron/bridge/training/comm_overlap.py", "megatron/bridge/training/mixed_precision.py",
+    "megatron/core/transformer/transformer_config.py", "megatron/core/model_parallel_config.py", "megatron/bridge/models/",
+    "megatron/core/optimizer/optimizer_config.py", "megatron/core/parallel_state.py:initialize_model_parallel",
+    "megatron/core/transformer/transformer_block.py:get_num_layers_to_build", "megatron/core/optimizer_param_scheduler.py",
+    "megatron/core/transformer/pipeline_parallel_layer_layout.py", "megatron/bridge/utils/cuda_graph.py",
+    "megatron/core/distributed/distributed_data_parallel_config.py", "megatron/core/num_microbatches_calculator.py",
+    "megatron/bridge/training/flex_dispatcher_backend.py", "megatron/bridge/data/",
+)  # fmt: skip
+"""Places that the evaluated path goes through: there it, not a rule's copy of the condition, has the last word."""
+
+
+def _on_path(anchor: str) -> bool:
+    return anchor.startswith(ON_PATH)
+
+
+def _doubt(site: Any, because: str) -> Undecided:
+    where = f"{site.module.relative_path}:{site.line}: " if isinstance(site, Site) else ""
+    return Undecided("MB001", "launch-check-failed", f"{where}{because}", (), True)
+
+
+def _verdict(findings: Iterable[Finding], undecided: Iterable[Undecided], decided: bool) -> str:
+    if any(finding.outcome == "fails" for finding in findings):
+        return "fails"
+    if not decided or any(doubt.could_fail for doubt in undecided):
+        return "undecided"
+    return "ok"
+
+
+def _joined(verdicts: list[Verdict]) -> Verdict:
+    """One verdict over the ways through a recipe: what holds on every way is said without condition."""
+    by_key: dict[Any, list[Finding]] = {}
+    for verdict in verdicts:
+        for finding in verdict.findings:
+            by_key.setdefault((finding.rule, finding.message, finding.span), []).append(finding)
+    findings: list[Finding] = []
+    for group in by_key.values():
+        findings.append(replace(group[0], condition=None) if len(group) == len(verdicts) else group[0])
+    kinds = [verdict.verdict for verdict in verdicts]
+    kind = "fails" if all(k == "fails" for k in kinds) else "ok" if all(k == "ok" for k in kinds) else "undecided"
+    first = verdicts[0]
+    undecided = list(dict.fromkeys(doubt for verdict in verdicts for doubt in verdict.undecided))
+    return Verdict(first.id, first.recipe, kind, tuple(sorted(findings, key=_order)), tuple(undecided), first.span)
+
+
+__all__ = ["Checked", "Checker", "Module", "Verdict", "unreadable"]

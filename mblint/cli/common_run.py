@@ -1,0 +1,102 @@
+"""What check, explain and estimate start from: settings, upstream, session, launches."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mblint.cli.options import settings_of, upstream_of
+from mblint.errors import UserError
+
+if TYPE_CHECKING:
+    from mblint.launch.run import Launch
+    from mblint.launch.session import Session
+    from mblint.settings_file import Loaded
+    from mblint.upstream.locate import Upstream
+
+
+DISTRIBUTIONS = {
+    "torch": "torch",
+    "te": "transformer-engine",
+    "transformers": "transformers",
+    "flash_attn": "flash-attn",
+}
+"""Facts about versions and the distributions that say them."""
+
+
+def open_session(args: argparse.Namespace, paths: list[Path]) -> tuple[Loaded, Session]:
+    """The settings and a session over the project and the located upstream."""
+    from mblint.launch.session import Session
+
+    loaded = settings_of(args)
+    upstream = upstream_of(args, loaded, paths)
+    return loaded, Session(upstream, project_roots(loaded, paths), facts_of(loaded, upstream))
+
+
+def project_roots(loaded: Loaded, paths: list[Path]) -> list[Path]:
+    """The folders whose files are the user's own: the settings' folder, and the folders of named paths."""
+    roots = [loaded.root]
+    for path in paths:
+        folder = path if path.is_dir() else path.parent
+        if folder.resolve() not in [root.resolve() for root in roots] and not _inside(folder, loaded.root):
+            roots.append(folder)
+    return roots
+
+
+def _inside(path: Path, root: Path) -> bool:
+    return path.resolve().is_relative_to(root.resolve())
+
+
+def facts_of(loaded: Loaded, upstream: Upstream) -> Any:
+    """Declared versions and packages, then those of the environment that the upstream was found in."""
+    from mblint.launch.session import Facts
+
+    assumed = loaded.settings.assume
+    versions: dict[str, str] = dict(environment_versions(upstream))
+    if assumed.torch is not None:
+        versions["torch"] = assumed.torch
+    if assumed.te:
+        versions["te"] = assumed.te
+    missing = set()
+    if assumed.te == "":
+        missing.add("transformer_engine")
+    for name, value in assumed.packages.items():
+        if value is False:
+            missing.add(name.replace("-", "_"))
+        elif isinstance(value, str):
+            versions[name.replace("-", "_")] = value
+    return Facts(versions, frozenset(missing))
+
+
+def environment_versions(upstream: Upstream) -> Mapping[str, str]:
+    """Versions of torch, Transformer Engine and others installed beside the upstream."""
+    from mblint.upstream.versions import distributions
+
+    installed = distributions(upstream.sites)
+    return {fact: installed[name] for fact, name in DISTRIBUTIONS.items() if name in installed}
+
+
+def with_arguments(args: argparse.Namespace, loaded: Loaded, launch: Launch) -> Launch:
+    """A launch completed by the command line, then by the settings where neither it nor its recipe's name says it."""
+    from mblint.launch.naming import gpu_of, world_size_of
+
+    name = (launch.recipe or "").rpartition(":")[2]
+    settings = loaded.settings
+    size = launch.world_size or args.world_size or world_size_of(name) or settings.world_size
+    gpu = launch.gpu or args.gpu or gpu_of(name) or settings.gpu
+    given = {**launch.set, **dict(args.set)}
+    return replace(launch, world_size=size, gpu=gpu, set=given)
+
+
+def existing(paths: list[str]) -> list[Path]:
+    """Paths of the command line. Raises UserError for one that is not there."""
+    found = []
+    for text in paths:
+        path = Path(text)
+        if not path.exists() and not path.is_symlink():
+            raise UserError(f"{text}: no such file or folder", "check the spelling")
+        found.append(path)
+    return found

@@ -1,0 +1,62 @@
+"""Which files below the given paths are looked at."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from mblint.settings import DEFAULT_EXCLUDE
+
+_CONCERNS = re.compile(rb"ConfigContainer|megatron[./]bridge|_config\b")
+MAX_SNIFFED = 5_000_000
+
+
+def python_files(paths: Sequence[Path], exclude: Iterable[str], root: Path) -> Iterator[tuple[Path, bool]]:
+    """Python files and whether each was named itself (those are read whatever they hold), sorted within each folder.
+
+    Walks never follow links to folders, and skip `exclude` (globs of names or of paths below `root`).
+    """
+    patterns = [*DEFAULT_EXCLUDE, *exclude]
+    seen: set[str] = set()
+    for path in paths:
+        if path.is_dir():
+            for folder, folders, files in os.walk(path):
+                folders[:] = sorted(name for name in folders if not _excluded(Path(folder, name), patterns, root))
+                for name in sorted(files):
+                    file = Path(folder, name)
+                    if name.endswith(".py") and not _excluded(file, patterns, root) and _once(file, seen):
+                        yield file, False
+        elif _once(path, seen):
+            yield path, True
+
+
+def _once(path: Path, seen: set[str]) -> bool:
+    real = os.path.realpath(path)
+    if real in seen:
+        return False
+    seen.add(real)
+    return True
+
+
+def _excluded(path: Path, patterns: Sequence[str], root: Path) -> bool:
+    try:
+        relative = os.path.relpath(path, root).replace(os.sep, "/")
+    except ValueError:
+        relative = str(path)
+    return any(
+        fnmatch.fnmatch(path.name, pattern) or fnmatch.fnmatch(relative, pattern) or fnmatch.fnmatch(relative, f"{pattern}/*")
+        for pattern in patterns
+    )
+
+
+def may_concern(path: Path) -> bool:
+    """A cheap look at the bytes: whether a file could hold a recipe. Unreadable files are for the reader to report."""
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_SNIFFED:
+            return False
+        return _CONCERNS.search(path.read_bytes()) is not None
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""Judges that are code: what the launch path did, and attributes that no class has."""

@@ -1,0 +1,143 @@
+"""What the launch path did, as findings: failed checks, inputs left for the launch, values that were replaced."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mblint.evaluate.errors import Failure
+from mblint.evaluate.machine import PHASE_LAUNCH
+from mblint.evaluate.site import Site
+from mblint.evaluate.unknown import Absent, Unknown
+from mblint.findings import Finding, Related
+from mblint.judging.places import keys_of, known_values, primary_place, related_places, section_paths, show
+from mblint.launch.path import PathOutcome
+from mblint.launch.resolved import ResolvedLaunch
+
+CHECK = ("MB001", "launch-check-failed")
+INPUT = ("MB002", "needs-at-launch")
+CHANGED = ("MB003", "silently-changed")
+
+_INPUT_KEY = re.compile(r"(^|[._])(path|paths|dir|folder|checkpoint|save|load|root|data_files|blend|data_path|data_prefix)$")
+
+
+def path_findings(launch: ResolvedLaunch, outcome: PathOutcome) -> list[Finding]:
+    """Findings for the failed checks of a launch that is on the heap, after its path was evaluated."""
+    paths = section_paths(launch.cfg)
+    findings: list[Finding] = []
+    inputs: dict[str, Failure] = {}
+    for failure in outcome.failures:
+        keys = keys_of(failure.guards, paths)
+        missing = [key for key in keys if _INPUT_KEY.search(key) and launch.get(key) in (None, "", [])]
+        if missing:
+            for key in missing[:1]:
+                inputs.setdefault(key, failure)
+            continue
+        findings.append(_check_finding(launch, failure, keys))
+    if inputs:
+        findings.append(_input_finding(launch, inputs))
+    return findings
+
+
+def _check_finding(launch: ResolvedLaunch, failure: Failure, keys: list[str]) -> Finding:
+    span, primary = primary_place(launch, keys)
+    related = list(related_places(launch, keys, primary, span))
+    site = failure.site
+    anchors: tuple[str, ...] = ()
+    if isinstance(site, Site):
+        anchors = (site.anchor(),)
+        place = site.span()
+        related.append(Related(place, f"the check: {site.module.relative_path}:{site.line}"))
+    said = " ".join(failure.message.split())
+    message = f"the launch stops with {failure.exception}: {said}" if said else f"the launch stops with {failure.exception}"
+    return Finding(
+        rule=CHECK[0],
+        name=CHECK[1],
+        severity="error",
+        outcome="fails",
+        message=message,
+        span=span,
+        related=tuple(related),
+        why="A check that the launch runs before any GPU work is reached with these values and is not met.",
+        enforced_by=anchors,
+        keys=known_values(launch, keys),
+        launch=launch.name,
+        condition=launch.condition,
+    )
+
+
+def _input_finding(launch: ResolvedLaunch, inputs: dict[str, Failure]) -> Finding:
+    names = ", ".join(inputs)
+    anchors = tuple(sorted({f.site.anchor() for f in inputs.values() if isinstance(f.site, Site)}))
+    return Finding(
+        rule=INPUT[0],
+        name=INPUT[1],
+        severity="advice",
+        outcome="note",
+        message=f"has to be given at launch: {names}",
+        span=launch.span,
+        why="The launch stops without it; a recipe may leave it open.",
+        enforced_by=anchors,
+        keys={key: None for key in inputs},
+        launch=launch.name,
+        condition=launch.condition,
+    )
+
+
+# --- silent changes ------------------------------------------------------------------------------------------------
+
+
+def changed_findings(launch: ResolvedLaunch) -> list[Finding]:
+    """Values that the project set and the launch path replaced by something else."""
+    findings: list[Finding] = []
+    for key in launch.keys():
+        writes = launch.all_writes(key)
+        if not writes or writes[-1].phase != PHASE_LAUNCH:
+            continue
+        before = [write for write in writes if write.phase < PHASE_LAUNCH]
+        if not before or not (before[-1].in_project or before[-1].kind == "override"):
+            continue
+        wrote, now = launch.written(key), launch.get(key)
+        if not _really_changed(wrote, now):
+            continue
+        last = writes[-1]
+        by = _writer(last.by)
+        findings.append(
+            Finding(
+                rule=CHANGED[0],
+                name=CHANGED[1],
+                severity="warning",
+                outcome="dead",
+                message=f"{key} = {show(wrote)} has no effect: {by} sets it to {show(now)}",
+                span=before[-1].span,
+                related=(Related(last.span, f"{by} writes it while the launch is prepared"),),
+                why="The launch replaces this value before training starts, without an error.",
+                keys={key: now},
+                launch=launch.name,
+                condition=launch.condition,
+            )
+        )
+    return findings
+
+
+def _writer(by: str) -> str:
+    """The part of upstream that wrote, in the words of its config: `megatron.bridge.training.mixed_precision:...`."""
+    module, _, function = by.partition(":")
+    name = module.rpartition(".")[2]
+    if name in ("mixed_precision", "comm_overlap"):
+        return name
+    return f"{function.rpartition('.')[2] or function} of {name}" if function else name
+
+
+def _really_changed(wrote: Any, now: Any) -> bool:
+    """A change of meaning: not None filled in, not the same thing in another form."""
+    if isinstance(wrote, Unknown | Absent) or isinstance(now, Unknown | Absent) or wrote is None:
+        return False
+    if type(wrote) is type(now):
+        return bool(wrote != now)
+    if isinstance(wrote, bool) or isinstance(now, bool) or now is None:
+        return True
+    if isinstance(wrote, (int, float)) and isinstance(now, (int, float)):
+        return wrote != now
+    # A name that was resolved ("silu" to the function, "bf16" to the dtype, a layout string to its object) is the same value.
+    return False
