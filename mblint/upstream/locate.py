@@ -196,6 +196,8 @@ def has(root: Path, package: str) -> bool:
 
 def _from_tree(paths: list[Path], python: str | None, project: Path) -> Upstream | None:
     """The checkout (or unpacked package) that the checked paths are part of."""
+    from mblint.upstream.cache import read_copy
+
     seen: set[Path] = set()
     for path in paths:
         start = path.absolute()
@@ -205,6 +207,9 @@ def _from_tree(paths: list[Path], python: str | None, project: Path) -> Upstream
             seen.add(folder)
             for root in (folder / "src", folder):
                 if has(root, "bridge"):
+                    if (copy := read_copy(root)) is not None:
+                        origin = f"the fetched copy under check, {folder}"
+                        return Upstream("cache", copy.bridge, copy.core, root, root, "cache", origin)
                     nearby = [
                         root,
                         folder / "3rdparty" / "Megatron-LM",

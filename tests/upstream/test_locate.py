@@ -223,6 +223,14 @@ def test_words_for_versions() -> None:
     assert not any(is_version(text) for text in ("none", "./0.6.2", "/x/0.6.2", "0.6.2/src", "latest", "6"))
 
 
+def test_a_fetched_copy_that_is_checked_itself_is_judged_by_itself(bare_environment: Path) -> None:
+    old = put_copy("0.5.1", "0.18.0")
+    put_copy("0.6.2", "0.19.2")
+    found = locate(paths=[old / "megatron" / "bridge" / "__init__.py"])
+    assert found.pair == "megatron-bridge 0.5.1 + megatron-core 0.18.0 (fetched copy)"
+    assert found.bridge_root == old
+
+
 def test_roots_are_not_repeated() -> None:
     same = Upstream("cache", "1", "2", Path("/a"), Path("/a"), "cache")
     assert same.roots == (Path("/a"),)
