@@ -68,7 +68,7 @@ def _judge(launch: ResolvedLaunch, key: str, name: str, cls: ClassValue) -> Find
     writes = launch.origins(key)
     own = next((write for write in reversed(writes) if write.in_project), None)
     span = own.span if own is not None else launch.span
-    near = closest(name, [field for field in cls.field_map if not field.startswith("_")])
+    near = _near(name, tuple(cls.field_map))
     pair = f"megatron-bridge {launch.versions.get('bridge', '?')}"
     related = (Related(cls.site.span(), f"{cls.name} is defined here"),) if isinstance(cls.site, Site) else ()
     if near is not None:
@@ -99,6 +99,11 @@ def _judge(launch: ResolvedLaunch, key: str, name: str, cls: ClassValue) -> Find
         launch=launch.name,
         condition=launch.condition,
     )
+
+
+@lru_cache(maxsize=4096)
+def _near(name: str, fields: tuple[str, ...]) -> str | None:
+    return closest(name, [field for field in fields if not field.startswith("_")])
 
 
 @lru_cache(maxsize=4096)

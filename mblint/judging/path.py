@@ -9,6 +9,7 @@ from mblint.evaluate.errors import Failure
 from mblint.evaluate.machine import PHASE_LAUNCH
 from mblint.evaluate.site import Site
 from mblint.evaluate.unknown import Absent, Unknown
+from mblint.evaluate.values import Instance
 from mblint.findings import Finding, Related
 from mblint.judging.places import keys_of, known_values, primary_place, related_places, section_paths, show
 from mblint.launch.path import PathOutcome
@@ -90,10 +91,8 @@ def _input_finding(launch: ResolvedLaunch, inputs: dict[str, Failure]) -> Findin
 def changed_findings(launch: ResolvedLaunch) -> list[Finding]:
     """Values that the project set and the launch path replaced by something else."""
     findings: list[Finding] = []
-    for key in launch.keys():
+    for key in _written_by_path(launch):
         writes = launch.all_writes(key)
-        if not writes or writes[-1].phase != PHASE_LAUNCH:
-            continue
         before = [write for write in writes if write.phase < PHASE_LAUNCH]
         if not before or not (before[-1].in_project or before[-1].kind == "override"):
             continue
@@ -118,6 +117,27 @@ def changed_findings(launch: ResolvedLaunch) -> list[Finding]:
             )
         )
     return findings
+
+
+def _written_by_path(launch: ResolvedLaunch) -> list[str]:
+    """Keys that somebody set before the launch path and that it wrote last."""
+    keys: list[str] = []
+    pending = [("", launch.cfg)]
+    seen = {id(launch.cfg)}
+    while pending:
+        prefix, owner = pending.pop(0)
+        for name, write in owner.origin.items():
+            if write.phase == PHASE_LAUNCH:
+                first = write.previous
+                while first is not None and first.phase == PHASE_LAUNCH:
+                    first = first.previous
+                if first is not None:
+                    keys.append(f"{prefix}{name}")
+        for name, value in owner.attrs.items():
+            if isinstance(value, Instance) and id(value) not in seen:
+                seen.add(id(value))
+                pending.append((f"{prefix}{name}.", value))
+    return keys
 
 
 def _writer(by: str) -> str:
