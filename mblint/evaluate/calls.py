@@ -117,7 +117,7 @@ def call_function(machine: Machine, function: FunctionValue, args: list[Any], kw
         return code.special(machine, args, kwargs, site, caller)
     key = _memo_key(machine, function, args, kwargs)
     if key is None:
-        return _run(machine, function, args, kwargs, site, caller)
+        return run_function(machine, function, args, kwargs, site, caller)
     held = machine.memo.get(key)
     if held is not None:
         return copy_value(machine, held[0])
@@ -126,14 +126,14 @@ def call_function(machine: Machine, function: FunctionValue, args: list[Any], kw
     machine.oldest_touched = sys.maxsize
     failures, undecided, mark = len(machine.failures), len(machine.undecided), machine.mark()
     reads, taken = len(machine.env_reads), len(machine.path_taken)
-    result = _run(machine, function, args, kwargs, None, caller)
+    result = run_function(machine, function, args, kwargs, None, caller)
     touched = machine.oldest_touched
     machine.oldest_touched = min(outer, touched)
     pure = (
         touched > started
         and len(machine.failures) == failures
         and len(machine.undecided) == undecided
-        and len(machine.env_reads) == reads
+        and machine.env_read_count == reads
         and type(result) is not Unknown
         and len(machine.path_taken) == taken
     )
@@ -159,7 +159,8 @@ def _memo_key(machine: Machine, function: FunctionValue, args: list[Any], kwargs
     return (function.module.name, function.qualname, id(function.node), gpu, tuple((type(a), a) for a in args), tuple((k, type(v), v) for k, v in kwargs.items()))
 
 
-def _run(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, caller: Any) -> Any:
+def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, caller: Any) -> Any:
+    """Run the source of a function: no memory of earlier calls, and not what stands in for it."""
     code = function.code or code_of(machine, function)
     frame = Frame(function.module, function.closure, function, (site, caller.trace) if site is not None else caller.trace)
     frame.cls = function.defining_class

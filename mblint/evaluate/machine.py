@@ -67,6 +67,8 @@ class Machine:
         self.special_functions: dict[str, Any] = {}
         """Full name of an upstream function -> what is evaluated in its place."""
         self.env_reads: dict[str, Any] = {}
+        self.env_read_count = 0
+        """How often evaluated code asked for an environment variable: a call that did is not remembered."""
         self.notes: list[Any] = []
         self.path_decisions: list[bool] | None = None
         """Decisions for unknown branches while a recipe's alternatives are enumerated."""

@@ -40,6 +40,8 @@ class World:
         self.missing = missing
         self.flags: dict[str, Any] = {}
         """State of libraries that evaluated code asks for, such as whether torch.distributed is initialised."""
+        self.watched: dict[str, Any] | None = None
+        """While set: the environment variables that were asked for, with what `env` held then."""
         self.special_classes: dict[str, Any] = {}
         self.special_calls: dict[str, Any] = {}
 
@@ -55,6 +57,7 @@ class World:
         """
         if not isinstance(name, str):
             return Unknown("an environment variable whose name is not known")
+        self._note_read(machine, name)
         if name in self.env:
             held = self.env[name]
             return (default if default is not MISSING else MISSING) if held is MISSING and quiet else held if held is not MISSING else default
@@ -69,6 +72,11 @@ class World:
         if machine.phase == 0 and explicit and default is not MISSING:
             return default
         return Unknown(f"the environment variable {name} is not known", site.span() if site else None)
+
+    def _note_read(self, machine: Any, name: str) -> None:
+        machine.env_read_count += 1
+        if self.watched is not None:
+            self.watched.setdefault(name, self.env.get(name, MISSING))
 
     def _process_variable(self, name: str) -> Any:
         """What torchrun sets for the first process."""
@@ -87,6 +95,7 @@ class World:
         """os.environ.setdefault: a value that the launcher set wins; when that is not known, the given one is assumed."""
         if not isinstance(name, str):
             return Unknown("an environment variable whose name is not known")
+        self._note_read(machine, name)
         if name in self.env and self.env[name] is not MISSING:
             return self.env[name]
         machine.oldest_touched = 0

@@ -94,6 +94,8 @@ class Library:
         self.classes: dict[str, ClassValue] = {}
         self.formulas = Formulas(machine, self.module("transformers"), self.name)
         self.constructing = False
+        self.load: Any = None
+        """(class, id or folder, arguments) -> the configuration, for Class.from_pretrained."""
         self.base = self._make_base()
         self.post_style = table["base"]["style"] == "post"
         self.open = self._make_open()
@@ -156,6 +158,7 @@ class Library:
         space["get_text_config"] = Builtin("method:get_text_config", lambda m, a, k, s, f: self.text_config(a[0], k))
         space["update"] = Builtin("method:update", self._update)
         space["from_dict"] = ClassMethod(Builtin("from_dict", self._from_dict))
+        space["from_pretrained"] = ClassMethod(Builtin("from_pretrained", self._from_pretrained))
         finish_class(self.machine, cls)
         return cls
 
@@ -590,3 +593,8 @@ class Library:
         if len(args) == 2 and isinstance(args[1], dict) and isinstance(args[0], ClassValue):
             return self.build(args[0], {**args[1], **kwargs})
         return m.new_instance(None, "a configuration from a dict that is not known")
+
+    def _from_pretrained(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        if len(args) == 2 and isinstance(args[0], ClassValue) and self.load is not None:
+            return self.load(args[0], args[1], kwargs)
+        return m.new_instance(None, "a configuration that is not known")
