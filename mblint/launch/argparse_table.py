@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `nargs` is None (one value), "?", "*", "+", a number, or 0 for a flag; `kind` names its type function."""
+    """One option. `nargs` is None (one value), "?", "*", "+", a number, or 0 for a flag; `kind` names its
+    type function."""
 
     names: tuple[str, ...]
     dest: str
@@ -41,6 +43,7 @@ class Table:
         return {option.dest for option in self.options}
 
 
+@lru_cache(maxsize=64)
 def read_table(source: str) -> Table | None:
     """The options that a Python file adds to any parser; None when it is not Python or adds none."""
     try:
@@ -90,7 +93,9 @@ def _option(call: ast.Call) -> Option | None:
     action = given.get("action", "store")
     flag = action in ("store_true", "store_false", "store_const", "count", "help", "version")
     default = given.get("default", False if action == "store_true" else None)
-    return Option(names, str(dest), 0 if flag else given.get("nargs"), kind, choices, default, action == "append")
+    return Option(
+        names, str(dest), 0 if flag else given.get("nargs"), kind, choices, default, action == "append"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A command line cut up: options found, the indexes of the other words, and those that name no known option."""
+    """A command line cut up: options found, the indexes of the other words, and those that name no known
+    option."""
 
     found: tuple[Found, ...]
     rest: tuple[int, ...]
@@ -116,7 +122,8 @@ class Split:
 
 
 def split(words: Sequence[str], table: Table) -> Split:
-    """Cut a command line as `parse_known_args` does. Words that belong to no option are in `rest`, in order."""
+    """Cut a command line as `parse_known_args` does. Words that belong to no option are in `rest`, in
+    order."""
     found: list[Found] = []
     rest: list[int] = []
     missing: list[int] = []
@@ -153,7 +160,11 @@ def split(words: Sequence[str], table: Table) -> Split:
 
 
 def _values(words: Sequence[str], at: int, option: Option, table: Table) -> Iterable[int]:
-    most = {None: 1, "?": 1, "*": len(words), "+": len(words)}.get(option.nargs) if not isinstance(option.nargs, int) else option.nargs
+    most = (
+        {None: 1, "?": 1, "*": len(words), "+": len(words)}.get(option.nargs)
+        if not isinstance(option.nargs, int)
+        else option.nargs
+    )
     assert most is not None
     for index in range(at, min(at + most, len(words))):
         word = words[index]

@@ -9,26 +9,28 @@ from dataclasses import dataclass, field, replace
 from mblint.evaluate.unknown import Unknown
 from mblint.launch import runner_tables
 from mblint.launch.argparse_table import Split, Table, read_table, split
+from mblint.launch.command_line import Line, given_text, overrides_of, plain, value_of
 from mblint.launch.foreign import foreign_launch
-from mblint.launch.overrides import CliOverride
 from mblint.launch.runner_flags import performance_launch, unified_launch
 from mblint.launch.slurm import Allocation, allocation, gpu_of, product, torchrun
 from mblint.launch.spec import FileRef, Given, LaunchSpec
 from mblint.read.shell import HOLE
 from mblint.read.shell_state import Invocation
-from mblint.read.shell_text import Places, Text
+from mblint.read.shell_text import Places
 from mblint.read.span import Span
 
 SECTIONS = (
-    "train", "model", "optimizer", "scheduler", "dataset", "logger", "tokenizer", "checkpoint", "dist", "rng", "ddp",
-    "ft", "straggler", "nvrx_straggler", "profiling", "peft", "comm_overlap", "mixed_precision", "tensor_inspect",
-    "inprocess_restart", "rerun_state_machine", "validation", "env_vars", "optimizer_config_override_provider",
+    "train", "model", "optimizer", "scheduler", "dataset", "logger", "tokenizer", "checkpoint", "dist", "rng",
+    "ddp", "ft", "straggler", "nvrx_straggler", "profiling", "peft", "comm_overlap", "mixed_precision",
+    "tensor_inspect", "inprocess_restart", "rerun_state_machine", "validation", "env_vars",
+    "optimizer_config_override_provider",
 )  # fmt: skip
 """Sections of a ConfigContainer (megatron/bridge/training/config.py)."""
 
 _OVERRIDE = re.compile(rf"(?:\+\+?|~)?(?:{'|'.join(SECTIONS)})(?:\.[\w.]+)?(?:=|$)")
 _COMMAND = re.compile(
-    r"\.py\b|\btorchrun\b|torch\.distributed|\bpython|train\.sh\b|\bmegatron (?:sft|pt|rlhf)\b|\buv run\b|\bray job\b"
+    r"\.py\b|\btorchrun\b|torch\.distributed|\bpython|train\.sh\b|\bmegatron (?:sft|pt|rlhf)\b"
+    r"|\buv run\b|\bray job\b"
 )
 _ENVIRONMENT = re.compile(
     r"(?:NCCL|CUDA|TORCH|PYTORCH|NVTE|CUBLAS|CUDNN|NVSHMEM|UB|NUM_OF|NVLINK|USE_MNNVL|HYBRID|DEEPEP|MEGATRON)"
@@ -49,7 +51,8 @@ def is_relevant_variable(name: str) -> bool:
 class Context:
     """What the reading of one file knows beside the command.
 
-    `source_of` gives the text of a project's file by the path that the command names; None where there is none.
+    `source_of` gives the text of a project's file by the path that the command names; None where there is
+    none.
     """
 
     path: str
@@ -60,21 +63,27 @@ class Context:
     env_known: bool = False
     world: Given | None = None
     gpu: Given | None = None
+    found: dict[str, str | None] = field(default_factory=dict)
 
+    def find(self, name: str) -> str | None:
+        """The text of a file that a command names: as named, beside the script, or in the checkout it stands
+        in."""
+        if name not in self.found:
+            self.found[name] = self._find(name)
+        return self.found[name]
 
-@dataclass(slots=True)
-class Line:
-    """A command line: its words and their places."""
-
-    words: list[Text]
-    spans: list[Span | None]
-    open: list[bool]
-
-    def texts(self) -> list[str]:
-        return [word.chars for word in self.words]
-
-    def after(self, index: int) -> Line:
-        return Line(self.words[index:], self.spans[index:], self.open[index:])
+    def _find(self, name: str) -> str | None:
+        clean = name.rsplit(HOLE, 1)[-1].lstrip("/") if HOLE in name else name
+        folder = self.path.rsplit("/", 1)[0] if "/" in self.path else ""
+        candidates = [clean, f"{folder}/{clean}"]
+        for root in ("scripts/", "examples/", "tutorials/"):
+            if root in clean:
+                candidates.append(clean[clean.index(root) :])
+        for candidate in candidates:
+            found = self.source_of(candidate)
+            if found is not None:
+                return found
+        return None
 
 
 def launch_of(invocation: Invocation, context: Context) -> LaunchSpec | None:
@@ -152,9 +161,16 @@ def _by_entry(
     if kind == "file":
         base_name = name.rsplit("/", 1)[-1]
         given = {word.split("=", 1)[0] for word in texts if word.startswith("-")}
-        if given & {"--model_recipe_name", "-mr"} or (given & {"--model_size"} and given & {"--model_name", "-m"}):
-            return performance_launch(base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE)
-        if base_name in ("train.sh", "setup_experiment.py", "launch_with_nemo_run.py") and given & {"--recipe", "--model"}:
+        if given & {"--model_recipe_name", "-mr"} or (
+            given & {"--model_size"} and given & {"--model_name", "-m"}
+        ):
+            return performance_launch(
+                base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE
+            )
+        if base_name in ("train.sh", "setup_experiment.py", "launch_with_nemo_run.py") and given & {
+            "--recipe",
+            "--model",
+        }:
             return _submitted(base, line, context)
         if _UNIFIED.search(name) and given & {"--recipe", "--model"}:
             table = _table(name, base_name, context)
@@ -172,12 +188,13 @@ def _by_entry(
 def _table(entry: str, file: str, context: Context) -> Table | None:
     """The option table of a runner, from its source beside the program where that is in the project."""
     folder = entry.rsplit("/", 1)[0] + "/" if "/" in entry else ""
-    source = context.source_of(folder.lstrip(HOLE).lstrip("/") + file)
+    source = context.find(folder + file)
     return read_table(source) if source is not None else None
 
 
 def _submitted(base: LaunchSpec, line: Line, context: Context) -> LaunchSpec | None:
-    """train.sh, setup_experiment.py, launch_with_nemo_run.py: own options first, the rest goes to the unified runner."""
+    """train.sh, setup_experiment.py, launch_with_nemo_run.py: own options first, the rest goes to the unified
+    runner."""
     parts = split(line.texts(), runner_tables.UNIFIED_SUBMIT)
     sizes: dict[str, Given] = {}
     env = dict(base.env)
@@ -188,10 +205,8 @@ def _submitted(base: LaunchSpec, line: Line, context: Context) -> LaunchSpec | N
             sizes[found.option.dest] = Given(number, span)
         elif found.option.dest == "env" and text is not None and "=" in text.chars:
             variable, _, _ = text.chars.partition("=")
-            env[variable] = _env_value(text.part(len(variable) + 1), span)
-    rest = Line(
-        [line.words[i] for i in parts.rest], [line.spans[i] for i in parts.rest], [line.open[i] for i in parts.rest]
-    )
+            env[variable] = given_text(text.part(len(variable) + 1), span)
+    rest = line.only(parts.rest)
     per_node = sizes.get("gpus_per_node") or sizes.get("devices")
     world = product(sizes.get("nodes", Given(1)), per_node).value if per_node else base.world_size
     return unified_launch(replace(base, env=env, world_size=world), rest, runner_tables.UNIFIED, exact=False)
@@ -207,15 +222,20 @@ def _config_words(texts: Sequence[str]) -> bool:
 
 
 _BRIDGE = re.compile(r"^\s*(?:from|import)\s+megatron\.bridge\b", re.M)
+_TRAINS = re.compile(r"\b(?:pretrain|finetune|distill|pretrain_megatron_mimo)\s*\(")
 
 
 def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> LaunchSpec | None:
     """A Python file of the user's: its own code says which recipe it starts from."""
     texts = line.texts()
-    source = context.source_of(name.lstrip(HOLE).lstrip("/") if name.startswith(HOLE) else name)
+    source = context.find(name)
     table = read_table(source) if source is not None else None
     names_config = any(text.split("=", 1)[0] in (*_CONFIG_FILES, "--recipe") for text in texts)
-    if not (_config_words(texts) or (source is not None and _BRIDGE.search(source)) or (names_config and _is_bridge(name))):
+    if not (
+        _config_words(texts)
+        or (source is not None and _trains(source))
+        or (names_config and _is_bridge(name))
+    ):
         return None
     files: list[FileRef] = []
     flags: dict[str, Given] = {}
@@ -226,16 +246,25 @@ def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> Launch
         rest = parts.rest
         for found in parts.found:
             text, span = value_of(line, found.at, found.inline, found.values)
-            flags[found.option.dest] = Given(_plain(text) if text is not None else True, span)
+            flags[found.option.dest] = Given(plain(text) if text is not None else True, span)
     else:
         at = 0
         taken: set[int] = set()
         while at < len(texts):
             option, equals, _ = texts[at].partition("=")
             if option.startswith("--"):
-                has_value = not equals and at + 1 < len(texts) and not texts[at + 1].startswith("-") and not _OVERRIDE.match(texts[at + 1])
-                text, span = value_of(line, at, texts[at][len(option) + 1 :] if equals else None, (at + 1,) if has_value else ())
-                flags[option.lstrip("-").replace("-", "_")] = Given(_plain(text) if text is not None else True, span)
+                has_value = (
+                    not equals
+                    and at + 1 < len(texts)
+                    and not texts[at + 1].startswith("-")
+                    and not _OVERRIDE.match(texts[at + 1])
+                )
+                text, span = value_of(
+                    line, at, texts[at][len(option) + 1 :] if equals else None, (at + 1,) if has_value else ()
+                )
+                flags[option.lstrip("-").replace("-", "_")] = Given(
+                    plain(text) if text is not None else True, span
+                )
                 taken.update((at, at + 1) if has_value else (at,))
                 at += 2 if has_value else 1
             else:
@@ -260,42 +289,12 @@ def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> Launch
     )
 
 
+def _trains(source: str) -> bool:
+    return _BRIDGE.search(source) is not None and _TRAINS.search(source) is not None
+
+
 def _is_bridge(name: str) -> bool:
     return "megatron" in name.lower() or "bridge" in name.lower()
-
-
-def overrides_of(line: Line, indexes: Sequence[int]) -> tuple[tuple[CliOverride, ...], tuple[tuple[str, Span | None], ...]]:
-    """The words that are Hydra overrides, and those that are not understood."""
-    overrides: list[CliOverride] = []
-    unread: list[tuple[str, Span | None]] = []
-    for index in indexes:
-        word, span = line.words[index], line.spans[index]
-        if line.open[index]:
-            continue
-        key, equals, _ = word.chars.partition("=")
-        if HOLE in key or not (equals or key.startswith("~")):
-            unread.append((word.chars.replace(HOLE, "?"), span))
-        elif word.known:
-            overrides.append(CliOverride(word.chars, span))
-        else:
-            overrides.append(CliOverride(key + "=", span, Unknown(word.reason.reason, span)))
-    return tuple(overrides), tuple(unread)
-
-
-def value_of(
-    line: Line, at: int, inline: str | None, values: Sequence[int]
-) -> tuple[Text | None, Span | None]:
-    """The text of an option's (first) value and its place; None for an option without one."""
-    if inline is not None:
-        word = line.words[at]
-        return word.part(len(word.chars) - len(inline)), line.spans[at]
-    if values:
-        return line.words[values[0]], line.spans[values[0]]
-    return None, line.spans[at]
-
-
-def _plain(text: Text) -> str | Unknown:
-    return text.chars if text.known else text.reason
 
 
 def _more(line: Line) -> Unknown | None:
@@ -308,16 +307,12 @@ def _more(line: Line) -> Unknown | None:
 # ------------------------------------------------------------------ environment and size
 
 
-def _env_value(text: Text, span: Span | None) -> Given:
-    return Given(text.chars if text.known else Unknown(text.reason.reason, span), span)
-
-
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _environment(invocation: Invocation, lines: Sequence[Line]) -> dict[str, Given]:
     env = {
-        name: _env_value(text, span)
+        name: given_text(text, span)
         for name, (text, span) in invocation.env.items()
         if not (name.startswith("SLURM_") and span is None)
     }
@@ -328,19 +323,23 @@ def _environment(invocation: Invocation, lines: Sequence[Line]) -> dict[str, Giv
                 for later in range(index + 1, len(texts)):
                     name, equals, _ = texts[later].partition("=")
                     if equals and _VARIABLE.fullmatch(name):
-                        env[name] = _env_value(line.words[later].part(len(name) + 1), line.spans[later])
+                        env[name] = given_text(line.words[later].part(len(name) + 1), line.spans[later])
                     elif not texts[later].startswith("-"):
                         break
-            elif word in ("-e", "--env") and index + 1 < len(texts) and any(t in ("docker", "podman") for t in texts[:index]):
+            elif (
+                word in ("-e", "--env")
+                and index + 1 < len(texts)
+                and any(t in ("docker", "podman") for t in texts[:index])
+            ):
                 name, equals, _ = texts[index + 1].partition("=")
                 if equals and _VARIABLE.fullmatch(name):
-                    env[name] = _env_value(line.words[index + 1].part(len(name) + 1), line.spans[index + 1])
+                    env[name] = given_text(line.words[index + 1].part(len(name) + 1), line.spans[index + 1])
             elif word.startswith("--export=") and "srun" in texts[:index]:
                 body = line.words[index].part(len("--export="))
                 for piece in body.split(","):
                     name, equals, _ = piece.chars.partition("=")
                     if equals and _VARIABLE.fullmatch(name):
-                        env[name] = _env_value(piece.part(len(name) + 1), line.spans[index])
+                        env[name] = given_text(piece.part(len(name) + 1), line.spans[index])
     return env
 
 
@@ -352,7 +351,8 @@ class _Size:
 
 
 def _size(lines: Sequence[Line], context: Context) -> _Size:
-    """World size: torchrun's processes where there is a torchrun, else the tasks of srun, else what the job says."""
+    """World size: torchrun's processes where there is a torchrun, else the tasks of srun, else what the job
+    says."""
     size = _Size(context.world, context.gpu or context.job.gpu)
     job = context.job
     for line in lines:

@@ -1,6 +1,7 @@
 """The part of OmegaConf that launches use: containers with places, merge, dot-path update, interpolation.
 
-Values keep the span of the text that wrote them. `Unknown` leaves pass through: what depends on one is unknown.
+Values keep the span of the text that wrote them. `Unknown` leaves pass through: what depends on one is
+unknown.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ Tree = Leaf | Dict | List
 
 
 def tree(value: Any, span: Span | None = None, written: bool = True) -> Tree:
-    """Plain data as a tree, every node at one span. Raises OmegaError on keys OmegaConf refuses, or bad interpolations."""
+    """Plain data as a tree, every node at one span. Raises OmegaError on keys OmegaConf refuses, or bad
+    interpolations."""
     if isinstance(value, Mapping):
         for key in value:
             check_key(key, span)
@@ -95,7 +97,9 @@ def copied(node: Tree) -> Tree:
     if isinstance(node, Leaf):
         return Leaf(node.value, node.span, node.written)
     if isinstance(node, Dict):
-        return Dict({key: copied(item) for key, item in node.items.items()}, node.span, node.written, dict(node.keys))
+        return Dict(
+            {key: copied(item) for key, item in node.items.items()}, node.span, node.written, dict(node.keys)
+        )
     return List([copied(item) for item in node.items], node.span, node.written)
 
 
@@ -199,13 +203,17 @@ class Config:
                 target.items[key] = copied(new)
             elif isinstance(old, Leaf):
                 if isinstance(old.value, Unknown):
-                    target.items[key] = Leaf(Unknown(f"merged over a value that is unknown: {old.value.reason}"), new.span)
+                    target.items[key] = Leaf(
+                        Unknown(f"merged over a value that is unknown: {old.value.reason}"), new.span
+                    )
                 else:
                     target.items[key] = copied(new)
             else:
                 self._merge_containers(old, new, here, struct)
 
-    def _merge_containers(self, old: Dict | List, new: Dict | List, path: tuple[Any, ...], struct: bool) -> None:
+    def _merge_containers(
+        self, old: Dict | List, new: Dict | List, path: tuple[Any, ...], struct: bool
+    ) -> None:
         if isinstance(old, Dict) and isinstance(new, Dict):
             self._merge(old, new, path, struct)
         elif isinstance(old, List) and isinstance(new, List):
@@ -235,14 +243,17 @@ class Config:
             return None
 
     def update(self, key: str, value: Any, span: Span | None, force: bool) -> None:
-        """`OmegaConf.update(config, key, value, merge=True, force_add=force)` in struct mode. Raises OmegaError."""
+        """`OmegaConf.update(config, key, value, merge=True, force_add=force)` in struct mode. Raises
+        OmegaError."""
         parts = split_key(key)
         container: Dict | List = self.root
         for depth, part in enumerate(parts[:-1]):
             nested, name = self.child(container, part)
             if not isinstance(nested, (Dict, List)):
                 if isinstance(nested, Leaf) and isinstance(nested.value, Unknown):
-                    raise UnknownContainer(f"{dotted(parts[: depth + 1])!r} is unknown: {nested.value.reason}", span)
+                    raise UnknownContainer(
+                        f"{dotted(parts[: depth + 1])!r} is unknown: {nested.value.reason}", span
+                    )
                 nested = Dict({}, span)
                 self._store(container, name, nested, parts[: depth + 1], force, span)
             container = nested
@@ -267,7 +278,13 @@ class Config:
         return container.items[key] if -len(container.items) <= key < len(container.items) else None
 
     def _store(
-        self, container: Dict | List, key: str | int, new: Tree, path: Sequence[str], force: bool, span: Span | None
+        self,
+        container: Dict | List,
+        key: str | int,
+        new: Tree,
+        path: Sequence[str],
+        force: bool,
+        span: Span | None,
     ) -> None:
         if isinstance(container, List):
             assert isinstance(key, int)
@@ -355,7 +372,9 @@ class Config:
             return found.value  # resolved already: a result that holds `${` is not read again
         return self.plain(found, path) if isinstance(found, (Dict, List)) else found
 
-    def _interpolate(self, part: syntax.Interpolation, path: tuple[Any, ...], stack: list[int], node: Leaf) -> Any:
+    def _interpolate(
+        self, part: syntax.Interpolation, path: tuple[Any, ...], stack: list[int], node: Leaf
+    ) -> Any:
         if isinstance(part, syntax.ResolverCall):
             return self._call(part, path, stack, node)
         keys = []
@@ -365,7 +384,9 @@ class Config:
                 if isinstance(value, Unknown):
                     return value
                 if not isinstance(value, str):
-                    raise OmegaError(f"{dotted(path)!r}: {value!r} is used as a key in an interpolation", node.span)
+                    raise OmegaError(
+                        f"{dotted(path)!r}: {value!r} is used as a key in an interpolation", node.span
+                    )
                 key = value
             keys.append(key)
         found = self._lookup("." * part.dots + ".".join(keys), path, stack, node)
@@ -380,7 +401,9 @@ class Config:
             key = key[1:]
             while key.startswith("."):
                 if not base:
-                    raise OmegaError(f"{dotted(path)!r}: the relative interpolation leaves the config", node.span)
+                    raise OmegaError(
+                        f"{dotted(path)!r}: the relative interpolation leaves the config", node.span
+                    )
                 base, key = base[:-1], key[1:]
         start = self._at(base)
         if start is None:
@@ -396,12 +419,12 @@ class Config:
     def _at(self, path: Sequence[Any]) -> Dict | List | None:
         node: Tree = self.root
         for key in path:
-            if isinstance(node, Dict) and key in node.items:
-                node = node.items[key]
-            elif isinstance(node, List) and isinstance(key, int) and key < len(node.items):
-                node = node.items[key]
-            else:
+            there: Tree | None = None
+            if isinstance(node, (Dict, List)):
+                there = self._get(node, key) if isinstance(node, Dict) or isinstance(key, int) else None
+            if there is None:
                 return None
+            node = there
         return None if isinstance(node, Leaf) else node
 
     def _path_of(self, wanted: Tree) -> tuple[Any, ...] | None:
@@ -411,14 +434,24 @@ class Config:
         return None
 
     def _select(
-        self, start: Dict | List, keys: list[str], base: tuple[Any, ...], stack: list[int], missing_is_error: bool
+        self,
+        start: Dict | List,
+        keys: list[str],
+        base: tuple[Any, ...],
+        stack: list[int],
+        missing_is_error: bool,
     ) -> Tree | None:
         node: Dict | List = start
         path = base
         for depth, key in enumerate(keys):
             found, name = self.child(node, key)
             path = (*path, name)
-            if isinstance(found, Leaf) and missing_is_error and isinstance(found.value, str) and found.value == MISSING:
+            if (
+                isinstance(found, Leaf)
+                and missing_is_error
+                and isinstance(found.value, str)
+                and found.value == MISSING
+            ):
                 raise OmegaError(f"{dotted(path)!r} is marked as missing (???)", found.span)
             if found is not None:
                 found = self._deref(found, path, stack)
@@ -429,14 +462,19 @@ class Config:
             if isinstance(found, Leaf):
                 if isinstance(found.value, Unknown):
                     return found
-                raise _NotContainer(f"{dotted(path)!r} is no container and cannot hold {keys[depth + 1]!r}", found.span)
+                raise _NotContainer(
+                    f"{dotted(path)!r} is no container and cannot hold {keys[depth + 1]!r}", found.span
+                )
             node = found
         return None
 
     # ---------------------------------------------------------------- resolvers
 
     def _call(self, call: syntax.ResolverCall, path: tuple[Any, ...], stack: list[int], node: Leaf) -> Any:
-        names = [self._value(self._interpolate(n, path, stack, node), path) if not isinstance(n, str) else n for n in call.name]
+        names = [
+            self._value(self._interpolate(n, path, stack, node), path) if not isinstance(n, str) else n
+            for n in call.name
+        ]
         if any(isinstance(name, Unknown) for name in names):
             return Unknown("the name of a resolver is unknown", node.span)
         name = ".".join(str(part) for part in names)
@@ -463,7 +501,9 @@ class Config:
                 return {key: self._argument(item, path, stack, node) for key, item in element.items}
         return self._value(self._interpolate(element, path, stack, node), path)
 
-    def _resolver(self, name: str, args: list[Any], path: tuple[Any, ...], stack: list[int], node: Leaf) -> Any:
+    def _resolver(
+        self, name: str, args: list[Any], path: tuple[Any, ...], stack: list[int], node: Leaf
+    ) -> Any:
         if name == "oc.env":
             return self._environment(*args, node=node)
         if name == "oc.decode":
@@ -512,10 +552,16 @@ class Config:
         base = path[:-1] if key.startswith(".") else ()
         start = self._at(base)
         try:
-            found = self._select(start, split_key(key.lstrip(".")), base, stack, False) if start is not None else None
+            found = (
+                self._select(start, split_key(key.lstrip(".")), base, stack, False)
+                if start is not None
+                else None
+            )
         except _NotContainer:
             found = None
-        if found is None or (isinstance(found, Leaf) and isinstance(found.value, str) and found.value == MISSING):
+        if found is None or (
+            isinstance(found, Leaf) and isinstance(found.value, str) and found.value == MISSING
+        ):
             return default[0] if default else None
         return found
 

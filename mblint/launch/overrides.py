@@ -2,8 +2,8 @@
 
 Upstream turns the config into an OmegaConf tree (functions and other objects left out), merges the YAML file
 without struct mode, applies Hydra overrides with struct mode, and writes every key of the result back with
-`setattr` (megatron/bridge/training/utils/omegaconf_utils.py). Here the same is done on an abstract config; the
-result is the list of assignments that differ, each with the place that wrote it.
+`setattr` (megatron/bridge/training/utils/omegaconf_utils.py). Here the same is done on an abstract config;
+the result is the list of assignments that differ, each with the place that wrote it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class ConfigNode(Protocol):
 
     @property
     def is_callable(self) -> bool:
-        """Whether its class defines `__call__` (every PEFT class does): upstream leaves such objects out of the tree."""
+        """Whether its class defines `__call__` (every PEFT class does): upstream leaves such objects out of
+        the tree."""
 
     def fields(self) -> Iterable[str]:
         """The names of its dataclass fields, in order."""
@@ -38,7 +39,8 @@ class ConfigNode(Protocol):
         """Whether it has such an attribute: a field, a property, a method."""
 
     def get(self, name: str) -> Any:
-        """A field's value: plain data, None, `ConfigNode`, `Symbol`, `Unknown`, or a list or dict of these."""
+        """A field's value: plain data, None, `ConfigNode`, `Symbol`, `Unknown`, or a list or dict of
+        these."""
 
     def set(self, name: str, value: Any, span: Span | None) -> None:
         """Assign plain data, a `Symbol`, a `Construct` or an `Unknown` to an attribute."""
@@ -113,7 +115,9 @@ def _base_tree(value: Any, name: str, key: str, excluded: dict[str, Any]) -> Tre
             return Leaf(value.name, written=False)
         if value.kind in ("enum", "class"):
             return Leaf(value, written=False)
-        short = activation_name(value.name) if value.kind == "function" and name in ACTIVATION_FIELDS else None
+        short = (
+            activation_name(value.name) if value.kind == "function" and name in ACTIVATION_FIELDS else None
+        )
         if short:
             return Leaf(short, written=False)
         excluded[key] = value
@@ -183,21 +187,27 @@ def evaluate_overrides(
 
 def _apply_cli(config: Config, override: CliOverride, result: OverrideResult) -> None:
     try:
-        parsed = hydra.parse_override(override.text + ("null" if override.unknown else ""))
+        parsed = hydra.parse_override(override.text + ("null" if override.unknown is not None else ""))
     except hydra.HydraError as error:
         raise OmegaError(str(error), override.span) from None
-    key, value = parsed.key, override.unknown or parsed.value
+    key, value = parsed.key, parsed.value if override.unknown is None else override.unknown
     if parsed.package is not None:
-        raise OmegaError(f"{override.text!r}: {key!r} is no config group (`@` selects a package of one)", override.span)
+        raise OmegaError(
+            f"{override.text!r}: {key!r} is no config group (`@` selects a package of one)", override.span
+        )
     if isinstance(value, hydra.Sweep):
-        raise OmegaError(f"{override.text!r} is a sweep over several values, and a launch takes one", override.span)
+        raise OmegaError(
+            f"{override.text!r} is a sweep over several values, and a launch takes one", override.span
+        )
     if isinstance(value, hydra.Shuffled):
         value = Unknown("shuffle() differs from run to run", override.span)
     try:
         if parsed.kind == "delete":
             config.delete(key, value)
         elif parsed.kind == "add" and _exists(config, key) and not isinstance(value, (dict, list)):
-            raise OmegaError(f"{override.text!r}: {key!r} exists already; `+` only adds, use {key}=... or ++{key}=...")
+            raise OmegaError(
+                f"{override.text!r}: {key!r} exists already; `+` only adds, use {key}=... or ++{key}=..."
+            )
         else:
             config.update(key, value, override.span, force=parsed.kind in ("add", "force_add"))
     except omega.UnknownContainer as error:
@@ -262,10 +272,14 @@ def _collect(
             built = construct(value, _span(item))
             result.assignments.append(Assignment(key, built, _span(item)))
             result.assignments.extend(
-                Assignment(other, kept, None) for other, kept in excluded.items() if other.startswith(key + ".")
+                Assignment(other, kept, None)
+                for other, kept in excluded.items()
+                if other.startswith(key + ".")
             )
             continue
-        result.assignments.append(Assignment(key, _converted(name, value, current), _span(item), dict(_spans(item))))
+        result.assignments.append(
+            Assignment(key, _converted(name, value, current), _span(item), dict(_spans(item)))
+        )
 
 
 def _changed(after: Tree, before: Tree) -> bool:
@@ -277,14 +291,20 @@ def _changed(after: Tree, before: Tree) -> bool:
             return True
         return any(_changed(item, before.items[key]) for key, item in after.items.items())
     assert isinstance(after, List) and isinstance(before, List)
-    return after.written or len(after.items) != len(before.items) or any(map(_changed, after.items, before.items))
+    return (
+        after.written
+        or len(after.items) != len(before.items)
+        or any(map(_changed, after.items, before.items))
+    )
 
 
 def _span(node: Tree) -> Span | None:
     """The place that wrote a node: the last written one below it, for a container that was only added to."""
     if isinstance(node, Leaf) or node.span is not None:
         return node.span
-    spans = [item.span for _, item in omega.walk(node) if isinstance(item, Leaf) and item.written and item.span]
+    spans = [
+        item.span for _, item in omega.walk(node) if isinstance(item, Leaf) and item.written and item.span
+    ]
     return max(spans) if spans else None
 
 

@@ -6,19 +6,17 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mblint.evaluate.unknown import Unknown
 from mblint.launch.argparse_table import Found, Option, Table, split
+from mblint.launch.command_line import Line, overrides_of, value_of
 from mblint.launch.overrides import CliOverride
 from mblint.launch.runner_tables import UNIFIED_FIELDS
 from mblint.launch.spec import FileRef, Given, LaunchSpec
 from mblint.read.shell import HOLE
 from mblint.read.shell_text import Text
-
-if TYPE_CHECKING:
-    from mblint.launch.commands import Line
-    from mblint.read.span import Span
+from mblint.read.span import Span
 
 LIBRARY = "megatron.bridge.recipes"
 BENCHMARK = "megatron.bridge.perf_recipes"
@@ -30,8 +28,6 @@ _BENCHMARK_NAME = re.compile(
 
 def given_flags(line: Line, found: Iterable[Found]) -> dict[str, Given]:
     """The options of a command line as values by destination; the last of several counts."""
-    from mblint.launch.commands import value_of
-
     flags: dict[str, Given] = {}
     for item in found:
         option = item.option
@@ -53,7 +49,8 @@ def given_flags(line: Line, found: Iterable[Found]) -> dict[str, Given]:
 
 
 def converted(option: Option, text: Text) -> Any:
-    """The value of an option as its type function makes it; Unknown when the text is, or the type refuses it."""
+    """The value of an option as its type function makes it; Unknown when the text is, or the type refuses
+    it."""
     if not text.known:
         return text.reason
     chars, kind = text.chars, option.kind
@@ -86,10 +83,9 @@ def _rest(
 ) -> tuple[tuple[CliOverride, ...], tuple[tuple[str, Span | None], ...], tuple[str, Span | None] | None]:
     """Trailing overrides, words not understood, and why the runner refuses the command line.
 
-    Only a table that was read from the runner's own source (`exact`) is a reason to say that an option is unknown.
+    Only a table that was read from the runner's own source (`exact`) is a reason to say that an option is
+    unknown.
     """
-    from mblint.launch.commands import overrides_of
-
     overrides, unread = overrides_of(line, indexes)
     refused = None
     for text, span in unread:
@@ -102,7 +98,10 @@ def _rest(
         overrides = tuple(o for o in overrides if o not in dashed)
         unread = (*unread, *((o.text, o.span) for o in dashed))
         if exact:
-            refused = refused or (f"the runner has no option {dashed[0].text.split('=')[0]!r}", dashed[0].span)
+            refused = refused or (
+                f"the runner has no option {dashed[0].text.split('=')[0]!r}",
+                dashed[0].span,
+            )
     return overrides, unread, refused
 
 
@@ -143,7 +142,11 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
     name = recipe.value if recipe else None
     if recipe is None and "model" in flags:
         model = flags["model"]
-        task = {"pretrain": "pretrain", "sft": "sft", "lora": "peft", "dora": "peft"}.get(str(mode.value)) if mode else None
+        task = (
+            {"pretrain": "pretrain", "sft": "sft", "lora": "peft", "dora": "peft"}.get(str(mode.value))
+            if mode
+            else None
+        )
         if isinstance(model.value, str) and task:
             name, recipe = f"{model.value}_{task}_config", model
     if isinstance(name, Unknown):
@@ -154,7 +157,9 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
         if inferred:
             flags["mode"] = Given(inferred, recipe.span if recipe else None)
     kwargs = {}
-    scheme = flags.get("peft_scheme") or (flags.get("mode") if flags.get("mode", Given("")).value in ("lora", "dora") else None)
+    scheme = flags.get("peft_scheme") or (
+        flags.get("mode") if flags.get("mode", Given("")).value in ("lora", "dora") else None
+    )
     if scheme is not None:
         kwargs["peft_scheme"] = scheme
     benchmark = isinstance(name, str) and _BENCHMARK_NAME.search(name) is not None
@@ -175,7 +180,14 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
 
 # ------------------------------------------------------------------ performance
 
-_PRECISIONS = {"bf16": "bf16", "fp8_cs": "fp8cs", "fp8_ds": "fp8ds", "fp8_mx": "fp8mx", "fp8_sc": "fp8sc", "nvfp4": "nvfp4"}
+_PRECISIONS = {
+    "bf16": "bf16",
+    "fp8_cs": "fp8cs",
+    "fp8_ds": "fp8ds",
+    "fp8_mx": "fp8mx",
+    "fp8_sc": "fp8sc",
+    "nvfp4": "nvfp4",
+}
 
 GPUS_PER_NODE = {"h100": 8, "b200": 8, "b300": 8, "gb200": 4, "gb300": 4, "vr200": 4, "r100": 1}
 
@@ -190,19 +202,24 @@ def variant_suffix(variant: str | None) -> str:
 
 
 def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec:
-    """A launch by scripts/performance (run_script.py, bootstrap.py, setup_experiment.py, or a copy of one)."""
+    """A launch by scripts/performance (run_script.py, bootstrap.py, setup_experiment.py, or a copy of
+    one)."""
     parts = split(line.texts(), table)
     flags = given_flags(line, parts.found)
     overrides, unread, refused = _rest(line, parts.rest, exact=False)
 
-    def text(name: str, default: str | None = None) -> str | None | Unknown:
+    def text(name: str, default: str | None = None) -> str | Unknown | None:
         given = flags.get(name)
         return default if given is None else given.value
 
     model = text("model_recipe_name")
     if model is None and "model_size" in flags:
         family, size = text("model_family_name"), text("model_size")
-        model = f"{family}_{size}" if isinstance(family, str) and isinstance(size, str) else Unknown("the model's size is unknown")
+        model = (
+            f"{family}_{size}"
+            if isinstance(family, str) and isinstance(size, str)
+            else Unknown("the model's size is unknown")
+        )
     task, gpu = text("task", "pretrain"), text("gpu")
     precision, variant = text("compute_dtype", "bf16"), text("config_variant")
     if precision == "fp8" and isinstance(text("fp8_recipe"), str):
@@ -214,8 +231,14 @@ def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec
     if isinstance(model, str) and isinstance(task, str):
         if library:
             name = f"{model.lower()}_{task}_config"
-        elif isinstance(gpu, str) and isinstance(precision, str) and isinstance(world, int) and not isinstance(variant, Unknown):
-            name = f"{model.lower()}_{task}_{world}gpu_{gpu}_{precision_name(precision)}{variant_suffix(variant)}_config"
+        elif (
+            isinstance(gpu, str)
+            and isinstance(precision, str)
+            and isinstance(world, int)
+            and not isinstance(variant, Unknown)
+        ):
+            kind = f"{precision_name(precision)}{variant_suffix(variant)}"
+            name = f"{model.lower()}_{task}_{world}gpu_{gpu}_{kind}_config"
     env = dict(base.env)
     for dest in ("custom_env_vars", "env"):
         given = flags.get(dest)
@@ -227,7 +250,7 @@ def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec
                 variable, equals, value = item.partition("=") if isinstance(item, str) else ("", "", "")
                 if equals:
                     env[variable] = Given(value, given.span)
-    files = ()
+    files: tuple[FileRef, ...] = ()
     config = flags.get("config_file")
     if config is not None and isinstance(config.value, str) and HOLE not in config.value:
         files = (FileRef(config.value, config.span),)
@@ -257,9 +280,9 @@ _DEFAULT_COUNTS = {
 
 
 def performance_fallback(spec: LaunchSpec, names: Iterable[str]) -> str | None:
-    """The recipe that the performance runner takes when none has exactly this GPU count: of the same model, task, GPU,
-    precision and variant the one with most GPUs (a few workloads default to a smaller one). It then scales the
-    global batch size to the data parallel size of the launch."""
+    """The recipe that the performance runner takes when none has exactly this GPU count: of the same model,
+    task, GPU, precision and variant the one with most GPUs (a few workloads default to a smaller one). It
+    then scales the global batch size to the data parallel size of the launch."""
     if spec.launcher != "performance" or spec.recipe is None:
         return None
     match = re.fullmatch(r"(.+)_(\d+)gpu_([a-z0-9]+)_(.+)_config", spec.recipe)

@@ -1,8 +1,8 @@
 """The options of Megatron-Bridge's own runners, for when no checkout is at hand to read them from.
 
-Where the runner's source is found beside the script it is read instead (`argparse_table.read_table`). The tables
-follow scripts/training/run_recipe.py, setup_experiment.py and scripts/performance/argument_parser.py of August 2026,
-with the names that earlier releases (25.09, 25.11) used for the same things.
+Where the runner's source is found beside the script it is read instead (`argparse_table.read_table`). The
+tables follow scripts/training/run_recipe.py, setup_experiment.py and scripts/performance/argument_parser.py
+of August 2026, with the names that earlier releases (25.09, 25.11) used for the same things.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ UNIFIED_FIELDS: dict[str, str] = {
     "load_dir": "checkpoint.load",
     "save_interval": "checkpoint.save_interval",
 }
-"""Short option to override, in the order in which the unified runner puts them before the trailing overrides."""
+"""Short option to override, in the order in which the unified runner puts them before the trailing
+overrides."""
 
 UNIFIED_SUBMIT = Table(
     _options(
@@ -119,7 +120,8 @@ UNIFIED_SUBMIT = Table(
     ),
     abbreviations=False,
 )
-"""scripts/training/setup_experiment.py (and train.sh), launch_with_nemo_run.py: what they keep for themselves."""
+"""scripts/training/setup_experiment.py (and train.sh), launch_with_nemo_run.py: what they keep for
+themselves."""
 
 PERFORMANCE = Table(
     _options(
@@ -252,7 +254,8 @@ PERFORMANCE = Table(
 """
     )
 )
-"""scripts/performance: argument_parser.py. `--model_name`, `--model_size`, `--fp8_recipe`, `--config_file` are of 25.09."""
+"""scripts/performance: argument_parser.py. `--model_name`, `--model_size`, `--fp8_recipe`, `--config_file`
+are of 25.09."""
 
 TORCHRUN = Table(
     _options(

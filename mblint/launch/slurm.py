@@ -1,4 +1,5 @@
-"""How many processes a launch has, and on which GPUs: #SBATCH lines, srun and torchrun options, machine names."""
+"""How many processes a launch has, and on which GPUs: #SBATCH lines, srun and torchrun options, machine
+names."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from mblint.read.span import Span
 
 @dataclass(slots=True)
 class Allocation:
-    """Sizes that Slurm options give; a name is missing where nothing gives it. Values are `int` or `Unknown`."""
+    """Sizes that Slurm options give; a name is missing where nothing gives it. Values are `int` or
+    `Unknown`."""
 
     sizes: dict[str, Given] = field(default_factory=dict)
     gpu: Given | None = None
@@ -66,8 +68,11 @@ _KEPT = {"nodes", "ntasks", "ntasks-per-node", "gpus-per-node", "gpus-per-task",
 _NAMES = {"N": "nodes", "n": "ntasks", "G": "gpus"}
 
 
-def allocation(words: Sequence[Text], spans: Sequence[Span | None], table: Table = SRUN) -> tuple[Allocation, int]:
-    """The sizes among the options of srun or sbatch, and the number of words up to the command that they start."""
+def allocation(
+    words: Sequence[Text], spans: Sequence[Span | None], table: Table = SRUN
+) -> tuple[Allocation, int]:
+    """The sizes among the options of srun or sbatch, and the number of words up to the command that they
+    start."""
     found = Allocation()
     texts = [word.chars for word in words]
     parts = split(texts, table)
@@ -130,7 +135,8 @@ def variables(found: Allocation) -> dict[str, str]:
 
 
 def torchrun(words: Sequence[Text], spans: Sequence[Span | None]) -> tuple[Given, int]:
-    """Processes that torchrun starts on all nodes together, and the number of words before the program it runs."""
+    """Processes that torchrun starts on all nodes together, and the number of words before the program it
+    runs."""
     texts = [word.chars for word in words]
     parts = split(texts, TORCHRUN)
     used = parts.rest[0] if parts.rest else len(words)
@@ -139,13 +145,21 @@ def torchrun(words: Sequence[Text], spans: Sequence[Span | None]) -> tuple[Given
         dest = option.option.dest
         if option.at >= used or dest not in ("nnodes", "nproc_per_node"):
             continue
-        word = words[option.at] if option.inline is not None else words[option.values[0]] if option.values else made("")
+        word = (
+            words[option.at]
+            if option.inline is not None
+            else words[option.values[0]]
+            if option.values
+            else made("")
+        )
         text = word.part(len(word.chars) - len(option.inline)) if option.inline is not None else word
         chars = text.chars.split(":")[-1]
         if text.known and chars.isdigit():
             sizes[dest] = Given(int(chars), spans[option.at])
         else:
-            sizes[dest] = Given(text.reason if not text.known else Unknown(f"{dest} is {chars!r}"), spans[option.at])
+            sizes[dest] = Given(
+                text.reason if not text.known else Unknown(f"{dest} is {chars!r}"), spans[option.at]
+            )
     return product(sizes.get("nnodes", Given(1)), sizes.get("nproc_per_node", Given(1))), used
 
 
@@ -157,7 +171,9 @@ def product(first: Given, second: Given) -> Given:
     return Given(first.value * second.value, second.span or first.span)
 
 
-_GPU = re.compile(r"(?:^|[^a-z0-9])(gb300|gb200|b300|b200|vr200|r100|h200|h100|gh200|h20|a100|mi355x|mi325x|mi300x)(?:[^a-z0-9]|$)")
+_GPU = re.compile(
+    r"(?:^|[^a-z0-9])(gb300|gb200|b300|b200|vr200|r100|h200|h100|gh200|h20|a100|mi355x|mi325x|mi300x)(?:[^a-z0-9]|$)"
+)
 
 _MACHINES = {
     "p4d": "a100", "p4de": "a100", "p5": "h100", "p5e": "h200", "p5en": "h200", "p6-b200": "b200", "p6-b300": "b300",

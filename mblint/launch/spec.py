@@ -25,9 +25,10 @@ Launcher = Literal[
     "megatron-lm",
     "areal",
 ]
-"""Who turns the launch into a config. `plain` is pretrain(cfg) with nothing around it; `unified` and `performance` are
-Megatron-Bridge's own runners (`performance-recipes`: the latter with --use_recipes); `script` is a Python file whose
-content decides; `module` the same for `python -m`. The others are other projects' launchers."""
+"""Who turns the launch into a config. `plain` is pretrain(cfg) with nothing around it; `unified` and
+`performance` are Megatron-Bridge's own runners (`performance-recipes`: the latter with --use_recipes);
+`script` is a Python file whose content decides; `module` the same for `python -m`. The others are other
+projects' launchers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A config key that a launcher of another project sets, after the recipe and before Bridge's own validation."""
+    """A config key that a launcher of another project sets, after the recipe and before Bridge's own
+    validation."""
 
     key: str
     value: Any
@@ -60,14 +62,14 @@ class Assign:
 class LaunchSpec:
     """One launch.
 
-    `recipe` is a function name, `module:function`, or `module.function`; None when the launch builds its config
-    otherwise: from `construct` (a serialized config), or from `model` (a Hugging Face id) and `assigns`.
-    `modules` are the packages where a bare recipe name is looked up, first match wins.
-    `overrides` are in the order in which they apply; `files` are merged before them.
-    `flags` are the launcher's own options by their destination. `env` is what the launch itself puts into the
-    environment; with `env_known` nothing else is there. `conditions` say under which outcome of undecided tests the
-    launch happens; `assumed` which variables of the script had their defaults taken. `more` is set when further
-    arguments may follow that cannot be seen.
+    `recipe` is a function name, `module:function`, or `module.function`; None when the launch builds its
+    config otherwise: from `construct` (a serialized config), or from `model` (a Hugging Face id) and
+    `assigns`. `modules` are the packages where a bare recipe name is looked up, first match wins. `overrides`
+    are in the order in which they apply; `files` are merged before them. `flags` are the launcher's own
+    options by their destination. `env` is what the launch itself puts into the environment; with `env_known`
+    nothing else is there. `conditions` say under which outcome of undecided tests the launch happens;
+    `assumed` which variables of the script had their defaults taken. `more` is set when further arguments may
+    follow that cannot be seen.
     """
 
     name: str
@@ -85,7 +87,9 @@ class LaunchSpec:
     flags: dict[str, Given] = field(default_factory=dict)
     env: dict[str, Given] = field(default_factory=dict)
     env_known: bool = False
-    world_size: int | Unknown = field(default_factory=lambda: Unknown("the launch does not say on how many GPUs"))
+    world_size: int | Unknown = field(
+        default_factory=lambda: Unknown("the launch does not say on how many GPUs")
+    )
     gpu: str | Unknown = field(default_factory=lambda: Unknown("the launch does not name a GPU type"))
     entry: str = ""
     span: Span | None = None
@@ -97,7 +101,8 @@ class LaunchSpec:
     """Arguments that were seen and not understood, each with its place."""
 
     def coverage(self) -> tuple[int, int]:
-        """How many keys the launch gives whose value is known, and how many where it is not, or the key is not."""
+        """How many keys the launch gives whose value is known, and how many where it is not, or the key is
+        not."""
         values = [o.unknown for o in self.overrides]
         values += [a.value if isinstance(a.value, Unknown) else None for a in self.assigns]
         unknown = sum(isinstance(value, Unknown) for value in values)

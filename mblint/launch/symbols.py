@@ -14,7 +14,8 @@ SymbolKind = Literal["function", "class", "dtype", "enum", "object"]
 class Symbol:
     """A function, class, dtype, enum member or other object, by its dotted name.
 
-    Names are `torch.nn.functional.silu`, `torch.bfloat16`, `Class.MEMBER`, and `module.Class` for other objects.
+    Names are `torch.nn.functional.silu`, `torch.bfloat16`, `Class.MEMBER`, and `module.Class` for other
+    objects.
     """
 
     kind: SymbolKind

@@ -16,12 +16,14 @@ MAX_DEPTH = 60
 
 
 class HydraError(Exception):
-    """The text is not a Hydra override, or a function in it cannot be evaluated; the message is one sentence."""
+    """The text is not a Hydra override, or a function in it cannot be evaluated; the message is one
+    sentence."""
 
 
 @final
 class Sweep:
-    """A value that stands for several (`1,2`, `range(3)`, `choice(a,b)`): legal to write, not to launch with."""
+    """A value that stands for several (`1,2`, `range(3)`, `choice(a,b)`): legal to write, not to launch
+    with."""
 
     __slots__ = ("text",)
 
@@ -41,7 +43,8 @@ class Shuffled:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One parsed override. `key` is a dot path (or `group/sub` path); `value_at` is where the value's text starts.
+    """One parsed override. `key` is a dot path (or `group/sub` path); `value_at` is where the value's text
+    starts.
 
     `value` is None, bool, int, float, str, list, dict, or a `Sweep` or `Shuffled`.
     """
@@ -146,7 +149,9 @@ class _Parser:
         if self.at >= len(self.tokens):
             return HydraError(f"{self.text!r} ends too early")
         token = self.tokens[self.at]
-        return HydraError(f"{self.text!r}: {token.text.strip() or token.text!r} is not expected at column {token.at + 1}")
+        return HydraError(
+            f"{self.text!r}: {token.text.strip() or token.text!r} is not expected at column {token.at + 1}"
+        )
 
     # -------------------------------------------------------------- key
 
@@ -301,7 +306,8 @@ def _primitive_value(token: _Token) -> Any:
 
 
 def _unquote(text: str) -> str:
-    """Without its quotes; backslashes count as escapes only right before a quote (the closing one included)."""
+    """Without its quotes; backslashes count as escapes only right before a quote (the closing one
+    included)."""
     quote, rest = text[0], text[1:]
     pattern = re.compile(r"(?:\\)+" + quote)
     parts = []

@@ -1,7 +1,7 @@
 """OmegaConf's interpolation grammar: `${a.b}`, `${..b}`, `a-${b}`, `${oc.env:X,default}`, `${mul:${a},2}`.
 
-A small reader of the grammar of OmegaConf 2.1 to 2.3 without the ANTLR runtime. It gives a tree; what a reference
-means is decided where the values are.
+A small reader of the grammar of OmegaConf 2.1 to 2.3 without the ANTLR runtime. It gives a tree; what a
+reference means is decided where the values are.
 """
 
 from __future__ import annotations
@@ -266,7 +266,11 @@ class _Reader:
             if not inner.parts:
                 return Literal("")
             # A quoted single interpolation is still a string.
-            return inner if len(inner.parts) > 1 or isinstance(inner.parts[0], str) else Joined((*inner.parts, ""))
+            return (
+                inner
+                if len(inner.parts) > 1 or isinstance(inner.parts[0], str)
+                else Joined((*inner.parts, ""))
+            )
         if kind == "BRACKET_OPEN":
             self.at += len(text)
             if self.close_if("]"):
@@ -288,7 +292,12 @@ class _Reader:
             if kind != "COLON":
                 raise self.fail()
             self.at += len(text)
-            items.append((key.value if isinstance(key, Literal) else "".join(map(str, key.parts)), self.element(depth + 1)))
+            items.append(
+                (
+                    key.value if isinstance(key, Literal) else "".join(map(str, key.parts)),
+                    self.element(depth + 1),
+                )
+            )
             if self.close_if("}"):
                 return DictOf(tuple(items))
             if not self.close_if(","):

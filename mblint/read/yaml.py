@@ -1,7 +1,8 @@
 """YAML text to documents of nodes, each with its place; no values are built here beyond plain scalars.
 
 The parser is PyYAML's event stream (the C one when it is built in), composed here so that nesting, size and
-aliases stay bounded. An alias is the anchored node itself: a value reached through it points where it is written.
+aliases stay bounded. An alias is the anchored node itself: a value reached through it points where it is
+written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import yaml
 from mblint.read.span import Span
 
 Schema = Literal["omegaconf", "yaml11"]
-"""How plain scalars read: as OmegaConf's loader reads them (`3e-4` is a number, no dates), or as plain PyYAML."""
+"""How plain scalars read: as OmegaConf's loader reads them (`3e-4` is a number, no dates), or as plain
+PyYAML."""
 
 MAX_DEPTH = 200
 MAX_NODES = 500_000
@@ -119,7 +121,11 @@ class _Composer:
             if isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
                 done = stack.pop().node
                 done.span = Span(
-                    self.path, done.span.line, done.span.column, event.end_mark.line + 1, event.end_mark.column + 1
+                    self.path,
+                    done.span.line,
+                    done.span.column,
+                    event.end_mark.line + 1,
+                    event.end_mark.column + 1,
                 )
                 self.unfinished.discard(id(done))
                 continue
@@ -237,7 +243,8 @@ def scalar_value(node: Scalar, schema: Schema = "omegaconf") -> Any:
 
 
 def merged_pairs(node: Mapping, schema: Schema = "omegaconf") -> list[tuple[Node, Node]]:
-    """The pairs of a mapping with `<<` resolved: merged pairs first, so that later (own) pairs win. Raises YamlError."""
+    """The pairs of a mapping with `<<` resolved: merged pairs first, so that later (own) pairs win. Raises
+    YamlError."""
     return _merged(node, schema, 0, [0])
 
 

@@ -1,0 +1,75 @@
+"""The words of one command with their places, and the pieces that launches are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mblint.evaluate.unknown import Unknown
+from mblint.launch.overrides import CliOverride
+from mblint.launch.spec import Given
+from mblint.read.shell import HOLE
+from mblint.read.shell_text import Text
+from mblint.read.span import Span
+
+
+@dataclass(slots=True)
+class Line:
+    """A command line: its words, their places, and which of them may stand for any number of words."""
+
+    words: list[Text]
+    spans: list[Span | None]
+    open: list[bool]
+
+    def texts(self) -> list[str]:
+        return [word.chars for word in self.words]
+
+    def after(self, index: int) -> Line:
+        return Line(self.words[index:], self.spans[index:], self.open[index:])
+
+    def only(self, indexes: Sequence[int]) -> Line:
+        return Line(
+            [self.words[i] for i in indexes],
+            [self.spans[i] for i in indexes],
+            [self.open[i] for i in indexes],
+        )
+
+
+def value_of(
+    line: Line, at: int, inline: str | None, values: Sequence[int]
+) -> tuple[Text | None, Span | None]:
+    """The text of an option's (first) value and its place; None for an option without one."""
+    if inline is not None:
+        word = line.words[at]
+        return word.part(len(word.chars) - len(inline)), line.spans[at]
+    if values:
+        return line.words[values[0]], line.spans[values[0]]
+    return None, line.spans[at]
+
+
+def plain(text: Text) -> str | Unknown:
+    return text.chars if text.known else text.reason
+
+
+def given_text(text: Text, span: Span | None) -> Given:
+    return Given(text.chars if text.known else Unknown(text.reason.reason, span), span)
+
+
+def overrides_of(
+    line: Line, indexes: Sequence[int]
+) -> tuple[tuple[CliOverride, ...], tuple[tuple[str, Span | None], ...]]:
+    """The words that are Hydra overrides, and those that are not understood."""
+    overrides: list[CliOverride] = []
+    unread: list[tuple[str, Span | None]] = []
+    for index in indexes:
+        word, span = line.words[index], line.spans[index]
+        if line.open[index]:
+            continue
+        key, equals, _ = word.chars.partition("=")
+        if HOLE in key or not (equals or key.startswith("~")):
+            unread.append((word.chars.replace(HOLE, "?"), span))
+        elif word.known:
+            overrides.append(CliOverride(word.chars, span))
+        else:
+            overrides.append(CliOverride(key + "=", span, Unknown(word.reason.reason, span)))
+    return tuple(overrides), tuple(unread)
