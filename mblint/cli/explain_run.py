@@ -95,7 +95,7 @@ def launch_entry(args: argparse.Namespace, session: Session, launch: Launch) -> 
             if args.effective:
                 launch_path.run_path(session, resolved.cfg)
             entry["config"], entry["unknown"] = resolved.flat()
-            entry["skipped"] = list(resolved.skipped)
+            entry["skipped"] = [skipped.key for skipped in resolved.skipped]
     except CannotEvaluate as problem:
         entry["failed"] = problem.message
     return entry

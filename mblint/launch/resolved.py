@@ -50,7 +50,7 @@ class ResolvedLaunch:
         self.versions: Mapping[str, str] = session.versions
         self.env_known = env_known
         self.find_parent: Callable[[], ResolvedLaunch | None] | None = None
-        self.skipped: tuple[str, ...] = ()
+        self.skipped: tuple[Any, ...] = ()
         """Override keys that no field has, which upstream skips."""
         self.condition: str | None = None
         """In words, the outcome of branches on unknown values that leads to this config."""

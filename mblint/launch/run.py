@@ -19,6 +19,7 @@ from mblint.evaluate.site import Site, SourceSite
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance
 from mblint.launch.naming import gpu_of, world_size_of
+from mblint.launch.overrides import CliOverride, Skipped
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.session import Session
 from mblint.read.span import Span
@@ -35,7 +36,7 @@ class Launch:
     recipe: str | None
     id: str = ""
     set: Mapping[str, Any] = field(default_factory=dict)
-    overrides: Sequence[str] = ()
+    overrides: Sequence[str | CliOverride] = ()
     files: Sequence[str] = ()
     world_size: int | None = None
     gpu: str | None = None
@@ -297,8 +298,10 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
             cfg = _call_recipe(session, function, decisions or [])
             condition = _condition(session) if machine.path_taken else None
         machine.phase, machine.go_on = PHASE_OVERRIDE, False
+        skipped = apply_overrides(session, cfg, launch)
         apply_set(session, cfg, launch)
         resolved = ResolvedLaunch(session, cfg, launch.recipe or launch.id or "plain", span, world.env_known)
+        resolved.skipped = skipped
         resolved.condition = condition
         yield resolved
     finally:
@@ -314,6 +317,39 @@ def _condition(session: Session) -> str | None:
         text = ast.unparse(site.node) if isinstance(site, Site) else "?"
         words.append(text if choice else f"not ({text})")
     return " and ".join(dict.fromkeys(words)) or None
+
+
+def apply_overrides(session: Session, cfg: Instance, launch: Launch) -> tuple[Skipped, ...]:
+    """Merge the YAML files, then the `key=value` arguments, as upstream's own machinery does; the keys that it skips.
+
+    Raises CannotEvaluate where upstream refuses them.
+    """
+    if not launch.files and not launch.overrides:
+        return ()
+    from mblint.launch.heap_node import HeapNode
+    from mblint.launch.omega import OmegaError
+    from mblint.launch.overrides import evaluate_overrides, write
+    from mblint.launch.yaml_tree import load_layer
+    from mblint.read.yaml import YamlError
+
+    layers = []
+    for name in launch.files:
+        try:
+            with open(name, "rb") as handle:
+                text = handle.read().decode("utf-8-sig")
+            layers.append(load_layer(text, name))
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotEvaluate(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}", Span(name, 1)) from None
+        except (YamlError, OmegaError) as error:
+            raise CannotEvaluate(f"{name}: {error}", getattr(error, "span", None) or Span(name, 1), raises=True) from None
+    given = [item if isinstance(item, CliOverride) else CliOverride(item) for item in launch.overrides]
+    node = HeapNode(session, cfg)
+    world = session.world
+    result = evaluate_overrides(node, layers, given, env=world.env, env_known=world.env_known)
+    if result.failed is not None:
+        raise CannotEvaluate(f"upstream refuses the overrides: {result.failed.reason}", result.failed.span, raises=True)
+    write(node, result)
+    return tuple(result.skipped)
 
 
 def apply_set(session: Session, cfg: Instance, launch: Launch) -> None:
