@@ -1,0 +1,54 @@
+"""One line a finding, as compilers print them."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from mblint.report.full import write_lines
+from mblint.report.model import Group, Report, groups, is_fixable, summary_lines
+from mblint.report.stream import use_color
+from mblint.shown import neutral, shown_path
+
+
+def render(report: Report, out: TextIO, *, color: bool | None = None, verbose: bool = False) -> None:
+    """`path:line:column: severity ID name: message [launch]`, `[*]` where a safe fix exists, then the
+    summary.
+    """
+    lines = [
+        [
+            (place_of(report, group), "bold"),
+            (": ", ""),
+            (group.finding.severity, group.finding.severity),
+            (f" {text_of(group)}", ""),
+        ]
+        for group in groups(report)
+    ]
+    if verbose:
+        lines += [
+            [("not decided", "dim"), (neutral(f" {d.rule} {d.name}: {d.because} [{d.launch}]"), "")]
+            for d in sorted(report.undecided, key=lambda d: (d.launch, d.rule, d.because))
+        ]
+    lines += [[(line, "")] for line in summary_lines(report)]
+    write_lines(out, lines, use_color(out) if color is None else color)
+
+
+def place_of(report: Report, group: Group) -> str:
+    """Where a group stands; a launch without a place in a file stands for itself."""
+    span = group.finding.span
+    if span is None:
+        return neutral(group.launches[0] if group.launches else "mblint")
+    return f"{shown_path(span.path, report.root)}:{span.line}:{span.column}"
+
+
+def text_of(group: Group) -> str:
+    """Rule, message, condition, launches and the mark of a fix, in one line."""
+    finding = group.finding
+    text = f"{finding.rule} {finding.name}: {' '.join(finding.message.split())}"
+    if finding.condition:
+        text += f" (when {finding.condition})"
+    if is_fixable(finding):
+        text += " [*]" if finding.fixes[0].safety == "safe" else " [unsafe fix]"
+    if group.launches and finding.span is not None:
+        more = len(group.launches) - 1
+        text += f" [{group.launches[0]}{f' and {more} more' if more else ''}]"
+    return neutral(text)

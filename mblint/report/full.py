@@ -1,0 +1,159 @@
+"""The format for people: message, source frame, related places, why, the ways out, and a summary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from mblint.findings import Finding, Fix
+from mblint.fix.text import Text
+from mblint.report.frame import Line, Mark, frame
+from mblint.report.model import Group, Report, groups, is_fixable, summary_lines
+from mblint.report.stream import emit, use_color
+from mblint.shown import neutral, shown_path
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+STYLES = {
+    "bold": "bold",
+    "frame": "bold blue",
+    "primary": "bold red",
+    "related": "bold blue",
+    "dim": "dim",
+    "error": "bold red",
+    "warning": "bold yellow",
+    "advice": "bold cyan",
+    "good": "green",
+}
+SHOWN_LAUNCHES = 3
+
+
+def render(report: Report, out: TextIO, *, color: bool | None = None, verbose: bool = False) -> None:
+    """Write the report; `verbose` lists what could not be decided. Rich is loaded only for colour."""
+    lines: list[Line] = []
+    texts: dict[str, Text | None] = {}
+    for group in groups(report):
+        lines += _finding(report, group, texts)
+        lines.append([])
+    if verbose:
+        lines += _doubts(report)
+    lines += [[(line, "bold" if index == 0 else "")] for index, line in enumerate(summary_lines(report))]
+    write_lines(out, lines, use_color(out) if color is None else color)
+
+
+def write_lines(out: TextIO, lines: list[Line], color: bool) -> None:
+    """Write lines of styled segments, plain or in colour."""
+    if not color:
+        emit(out, "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines))
+        return
+    console = _console(out)
+    from rich.text import Text as RichText
+
+    for line in lines:
+        console.print(RichText.assemble(*((text, STYLES.get(style, style)) for text, style in line)))
+
+
+def _console(out: TextIO) -> Console:
+    from rich.console import Console
+
+    return Console(
+        file=out,
+        force_terminal=True,
+        color_system="standard",
+        no_color=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+        legacy_windows=False,
+    )
+
+
+def _finding(report: Report, group: Group, texts: dict[str, Text | None]) -> list[Line]:
+    finding = group.finding
+    head: Line = [
+        (finding.severity, finding.severity),
+        (f"[{_linked(finding)}]", finding.severity),
+        (f": {neutral(finding.message)}", "bold"),
+    ]
+    lines: list[Line] = [head]
+    lines += _frames(report, finding, texts)
+    lines += [_note("in", _launches(group))] if group.launches else []
+    if finding.condition:
+        lines.append(_note("when", finding.condition))
+    if finding.why:
+        lines.append(_note("why", " ".join(finding.why.split())))
+    lines += [_fix(fix, finding) for fix in finding.fixes]
+    lines.append(
+        _note("help", f"mblint rule {finding.rule}" + (f" ({finding.help_url})" if finding.help_url else ""))
+    )
+    return lines
+
+
+def _linked(finding: Finding) -> str:
+    return neutral(f"{finding.rule} {finding.name}")
+
+
+def _note(word: str, text: str) -> Line:
+    return [("  = ", "frame"), (f"{word}: ", "bold"), (neutral(text), "")]
+
+
+def _launches(group: Group) -> str:
+    names = list(group.launches[:SHOWN_LAUNCHES])
+    more = len(group.launches) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
+
+
+def _fix(fix: Fix, finding: Finding) -> Line:
+    grade = fix.safety if is_fixable(finding) else f"{fix.safety}, choose" if fix.edits else "by hand"
+    text = f"{fix.title} [{grade}]" + (f"; {fix.cost}" if fix.cost else "")
+    return [("  = ", "frame"), ("fix: ", "bold"), (neutral(text), "good")]
+
+
+def _frames(report: Report, finding: Finding, texts: dict[str, Text | None]) -> list[Line]:
+    """One frame for each file, the primary place's first; a place whose text is not at hand is only named."""
+    marks: list[Mark] = []
+    if finding.span is not None:
+        marks.append(Mark(finding.span, "", True))
+    marks += [Mark(related.span, related.message, False) for related in finding.related]
+    if not marks:
+        return []
+    gutter = max(len(str(mark.span.line)) for mark in marks)
+    files = list(dict.fromkeys(mark.span.path for mark in marks))
+    lines: list[Line] = []
+    for path in files:
+        here = [mark for mark in marks if mark.span.path == path]
+        first = here[0].span
+        place = f"{shown_path(path, report.root)}:{first.line}:{first.column}"
+        lines.append([(f"{' ' * gutter}--> ", "frame"), (place, "")])
+        if path not in texts:
+            source = report.source(path)
+            texts[path] = Text(path, source) if source is not None else None
+        rows = frame(texts[path], here, gutter)
+        if not rows:  # the text is not at hand: the words alone
+            rows = [
+                [(" " * gutter + " = ", "frame"), (f"line {mark.span.line}: {neutral(mark.label)}", "")]
+                for mark in here
+                if mark.label
+            ]
+        lines += rows
+    return lines
+
+
+def _doubts(report: Report) -> list[Line]:
+    """What could not be decided, with the launches counted."""
+    reasons: dict[tuple[str, str, str], set[str]] = {}
+    for doubt in report.undecided:
+        reasons.setdefault((doubt.rule, doubt.name, doubt.because), set()).add(doubt.launch)
+    lines: list[Line] = []
+    for (rule, name, because), launches in sorted(reasons.items()):
+        first = min(launches)
+        more = f" and {len(launches) - 1} more" if len(launches) > 1 else ""
+        lines.append(
+            [
+                ("not decided", "dim"),
+                (f" {neutral(f'{rule} {name}: {because}')}", ""),
+                (f" [{neutral(first)}{more}]", "dim"),
+            ]
+        )
+    return [*lines, []] if lines else []

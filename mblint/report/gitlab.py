@@ -1,0 +1,35 @@
+"""GitLab's code quality report."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+from mblint.report.concise import text_of
+from mblint.report.model import Group, Report, groups
+from mblint.report.stream import emit_json
+from mblint.shown import neutral, relative
+
+SEVERITIES = {"error": "critical", "warning": "major", "advice": "minor"}
+
+
+def render(report: Report, out: TextIO) -> None:
+    """Write the list of issues."""
+    emit_json(out, [_issue(report, group) for group in groups(report)])
+
+
+def _issue(report: Report, group: Group) -> dict[str, Any]:
+    finding, span = group.finding, group.finding.span
+    # An issue needs a file; a launch from elsewhere has none in the project.
+    path = relative(span.path, report.root) if span is not None else "."
+    lines: dict[str, int] = {"begin": span.line if span is not None else 1}
+    if span is not None and span.end_line > span.line:
+        lines["end"] = span.end_line
+    return {
+        "description": text_of(group),
+        "check_name": f"{finding.rule} {finding.name}",
+        "fingerprint": group.key,
+        "severity": "blocker"
+        if finding.outcome == "fails" and finding.severity == "error"
+        else SEVERITIES[finding.severity],
+        "location": {"path": neutral(path), "lines": lines},
+    }

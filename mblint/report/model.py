@@ -1,0 +1,210 @@
+"""What a report is made from. The formats only show it; whoever fills it has computed everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from mblint.findings import SEVERITY_ORDER, Finding, Fix
+from mblint.fingerprint import plain, subject
+from mblint.read.span import Span
+from mblint.shown import relative
+from mblint.suppress import Suppressed
+
+SCHEMA_VERSION = 1
+"""Of the JSON format: raised when a field changes its meaning or goes; new fields do not raise it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLaunch:
+    """One launch that was judged; `verdict` is `ok`, `fails` or `undecided`."""
+
+    id: str
+    recipe: str
+    verdict: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A rule that could not be decided for a launch, and which value was missing."""
+
+    launch: str
+    rule: str
+    name: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """What is said of a rule where findings are shown apart from its page; `help` is Markdown."""
+
+    id: str
+    name: str
+    title: str
+    severity: str
+    outcome: str
+    help: str
+    help_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLine:
+    """The estimate for a launch, for the job summary; bytes, of the worst pipeline stage."""
+
+    launch: str
+    gpu: str
+    estimated: int
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run. `source` gives the decoded text of a file (None = not at hand), `root` the folder that
+    paths are shown relative to, `versions` the pair that was judged against (bridge, core) and what
+    was assumed.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    launches: tuple[CheckedLaunch, ...] = ()
+    undecided: tuple[Doubt, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    rules: Mapping[str, RuleText] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    memory: tuple[MemoryLine, ...] = ()
+    source: Callable[[str], str | None] = lambda path: None
+    root: str = ""
+    files: int = 0
+    baselined: int = 0
+    tool_version: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Findings by severity, worst first, zeros included."""
+        found = Counter(finding.severity for finding in self.findings)
+        return {name: found[name] for name in ("error", "warning", "advice")}
+
+    @property
+    def fixable(self) -> dict[str, int]:
+        """How many findings `--fix` would take (`safe`), and how many more `--unsafe-fixes` (`unsafe`)."""
+        single = Counter(
+            finding.fixes[0].safety
+            for finding in self.findings
+            if len(finding.fixes) == 1 and finding.fixes[0].edits
+        )
+        return {"safe": single["safe"], "unsafe": single["unsafe"]}
+
+    def text_of_pair(self) -> str:
+        """`megatron-bridge 0.6.2, megatron-core 0.19.2`; says so when it is not known."""
+        names = {"bridge": "megatron-bridge", "core": "megatron-core"}
+        known = [f"{names[key]} {self.versions[key]}" for key in names if self.versions.get(key)]
+        return ", ".join(known) or "no upstream version known"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings that say the same of several launches at one place: shown once."""
+
+    finding: Finding
+    launches: tuple[str, ...]
+    key: str
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        return self.finding.fixes
+
+
+def ordered(report: Report) -> list[Finding]:
+    """The findings by file, line, column, rule and launch."""
+    return sorted(report.findings, key=lambda finding: _order(finding, report.root))
+
+
+def _order(finding: Finding, root: str) -> tuple[object, ...]:
+    span = finding.span
+    place = (relative(span.path, root), span.line, span.column) if span is not None else ("", 0, 0)
+    return (
+        span is None,
+        *place,
+        -SEVERITY_ORDER[finding.severity],
+        finding.rule,
+        finding.launch or "",
+        finding.condition or "",
+        finding.message,
+    )
+
+
+def groups(report: Report) -> list[Group]:
+    """The findings in order; those that differ in nothing but the launch are one group.
+
+    `key` names the group for machines that follow a finding over time: no line numbers in it, unique in a
+    run.
+    """
+    together: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in ordered(report):
+        same = (finding.rule, finding.severity, finding.message, finding.span, finding.condition)
+        alone = () if finding.span is not None else (finding.launch,)
+        together.setdefault((*same, *alone), []).append(finding)
+    found: list[Group] = []
+    seen: Counter[str] = Counter()
+    for members in together.values():
+        launches = tuple(dict.fromkeys(member.launch for member in members if member.launch is not None))
+        key = _group_key(members[0], launches, report.root)
+        seen[key] += 1
+        found.append(Group(members[0], launches, key if seen[key] == 1 else f"{key}:{seen[key]}"))
+    return found
+
+
+def _group_key(finding: Finding, launches: tuple[str, ...], root: str) -> str:
+    import hashlib
+    import json
+
+    entry = subject(finding, root)
+    if len(launches) > 1:  # the launches that share a helper come and go; the helper's file stays
+        del entry["launch"]
+        entry["file"] = relative(finding.span.path, root) if finding.span is not None else ""
+    text = json.dumps(plain(entry), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def is_fixable(finding: Finding) -> bool:
+    """Whether a fix can be applied without choosing."""
+    return len(finding.fixes) == 1 and bool(finding.fixes[0].edits)
+
+
+def count_of(number: int, word: str) -> str:
+    """`1 error`, `2 errors`, `3 launches`; `advice` has no plural."""
+    if number == 1 or word == "advice":
+        return f"{number} {word}"
+    return f"{number} {word}{'es' if word.endswith('ch') else 's'}"
+
+
+def summary_lines(report: Report) -> list[str]:
+    """What was checked, found, held back and left open, in plain sentences."""
+    counts = report.counts
+    found = ", ".join(count_of(number, name) for name, number in counts.items() if number)
+    checked = count_of(len(report.launches), "launch")
+    if report.files:
+        checked += f" in {count_of(report.files, 'file')}"
+    lines = [f"{found or 'No findings'}; checked {checked} against {report.text_of_pair()}."]
+    fixable = report.fixable
+    if fixable["safe"] or fixable["unsafe"]:
+        parts = [f"{fixable['safe']} fixable with `--fix`"] if fixable["safe"] else []
+        if fixable["unsafe"]:
+            more = " more" if fixable["safe"] else ""
+            parts.append(f"{fixable['unsafe']}{more} with `--unsafe-fixes`")
+        lines.append("; ".join(parts) + ".")
+    held = []
+    if report.suppressed:
+        held.append(f"{len(report.suppressed)} suppressed by comments")
+    if report.baselined:
+        held.append(f"{report.baselined} known from the baseline")
+    if held:
+        lines.append(", ".join(held) + ".")
+    if report.undecided:
+        rules = len({doubt.rule for doubt in report.undecided})
+        launches = len({doubt.launch for doubt in report.undecided})
+        lines.append(
+            f"{count_of(rules, 'rule')} could not be decided in {count_of(launches, 'launch')}; -v says why."
+        )
+    return lines

@@ -1,0 +1,52 @@
+"""Writing reports to a stream: what it can show, and nothing that it obeys."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, TextIO
+
+from mblint.evaluate.unknown import Absent, Unknown
+from mblint.fingerprint import plain
+
+
+def use_color(out: TextIO) -> bool:
+    """NO_COLOR and FORCE_COLOR decide, else whether the stream is a terminal that can."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return out.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def emit(out: TextIO, text: str) -> None:
+    """Write text; characters that the stream's encoding lacks are written out."""
+    try:
+        out.write(text)
+    except UnicodeEncodeError:
+        encoding = out.encoding or "ascii"
+        out.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def emit_json(out: TextIO, document: Any, *, indent: int | None = 2) -> None:
+    """Write a JSON document in ASCII, so that every stream takes it, with a line end."""
+    out.write(json.dumps(document, indent=indent, ensure_ascii=True, allow_nan=False, default=_other) + "\n")
+
+
+def _other(value: object) -> object:
+    return repr(value)
+
+
+def json_value(value: Any) -> Any:
+    """A config value as JSON holds it; what cannot be known or is not there is said so."""
+    if isinstance(value, Unknown):
+        return {"unknown": value.reason}
+    if isinstance(value, Absent):
+        return None
+    if (isinstance(value, float) and value != value) or value in (float("inf"), float("-inf")):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    return plain(value)
