@@ -26,8 +26,8 @@ PARALLEL = (
 _MODEL_FLAGS = {
     *PARALLEL, "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups",
     "kv_channels", "seq_length", "recompute_granularity", "recompute_method", "recompute_num_layers",
-    "recompute_modules", "attention_dropout", "hidden_dropout", "attention_softmax_in_fp32", "moe_permute_fusion",
-    "moe_grouped_gemm", "moe_shared_expert_overlap", "moe_aux_loss_coeff", "moe_router_dtype",
+    "recompute_modules", "attention_dropout", "hidden_dropout", "attention_softmax_in_fp32",
+    "moe_permute_fusion", "moe_grouped_gemm", "moe_shared_expert_overlap", "moe_aux_loss_coeff", "moe_router_dtype",
     "moe_token_dispatcher_type", "moe_router_load_balancing_type", "cross_entropy_loss_fusion",
     "calculate_per_token_loss", "cpu_offloading",
     "cpu_offloading_num_layers", "cuda_graph_impl", "num_layers_in_first_pipeline_stage",

@@ -17,6 +17,7 @@ from mblint.launch import omega
 from mblint.launch.omega import Config, Dict, Leaf, List, OmegaError, Tree
 from mblint.launch.symbols import ACTIVATION_FIELDS, Construct, Symbol, activation, activation_name, dtype
 from mblint.read import hydra
+from mblint.read.interpolation import is_interpolation
 from mblint.read.span import Span
 
 
@@ -254,7 +255,7 @@ def _collect(
             place = after.keys.get(name) or _span(item)
             result.skipped.append(Skipped(key, place, node.class_name, restored=True))
             continue
-        if isinstance(item, Leaf) and not item.written and not omega.syntax.is_interpolation(item.value):
+        if isinstance(item, Leaf) and not item.written and not is_interpolation(item.value):
             continue
         current = node.get(name)
         try:

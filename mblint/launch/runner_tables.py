@@ -18,9 +18,8 @@ def _options(text: str) -> tuple[Option, ...]:
         names = tuple(names_text.split("|"))
         fields = dict(field.split("=") for field in rest)
         long = next((n for n in names if n.startswith("--")), names[0])
-        nargs: str | int | None = fields.get("nargs")
-        if nargs is not None and nargs.isdigit():
-            nargs = int(nargs)
+        count = fields.get("nargs")
+        nargs = int(count) if count is not None and count.isdigit() else count
         dest = fields.get("dest") or long.lstrip("-").replace("-", "_")
         options.append(Option(names, dest, nargs, fields.get("kind", "str")))
     return tuple(options)

@@ -172,11 +172,13 @@ def product(first: Given, second: Given) -> Given:
 
 
 _GPU = re.compile(
-    r"(?:^|[^a-z0-9])(gb300|gb200|b300|b200|vr200|r100|h200|h100|gh200|h20|a100|mi355x|mi325x|mi300x)(?:[^a-z0-9]|$)"
+    r"(?:^|[^a-z0-9])(gb300|gb200|b300|b200|vr200|r100|h200|h100|gh200|h20|a100|mi355x|mi325x|mi300x)"
+    r"(?:[^a-z0-9]|$)"
 )
 
 _MACHINES = {
-    "p4d": "a100", "p4de": "a100", "p5": "h100", "p5e": "h200", "p5en": "h200", "p6-b200": "b200", "p6-b300": "b300",
+    "p4d": "a100", "p4de": "a100", "p5": "h100", "p5e": "h200", "p5en": "h200", "p6-b200": "b200",
+    "p6-b300": "b300",
     "p6e-gb200": "gb200", "p6e-gb300": "gb300", "a2-ultragpu": "a100", "a3-highgpu": "h100", "a3-megagpu": "h100",
     "a3-ultragpu": "h200", "a4-highgpu": "b200", "a4x-highgpu": "gb200", "a4x-maxgpu": "gb300",
 }  # fmt: skip

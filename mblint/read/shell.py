@@ -419,7 +419,8 @@ class _Converter:
         return CaseItem(self.slice(node), tuple(patterns), tuple(body))
 
     def on_function_definition(self, node: Any, depth: int) -> Iterator[Statement]:
-        name, body = "", ()
+        name = ""
+        body: tuple[Statement, ...] = ()
         for child in node.children:
             if child.type == "word" and not name:
                 name = self.text(child)

@@ -119,14 +119,8 @@ class _Composer:
                 yield Document(root, self.span(first, event))
                 continue
             if isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
-                done = stack.pop().node
-                done.span = Span(
-                    self.path,
-                    done.span.line,
-                    done.span.column,
-                    event.end_mark.line + 1,
-                    event.end_mark.column + 1,
-                )
+                done, end = stack.pop().node, self.span(event)
+                done.span = Span(self.path, done.span.line, done.span.column, end.end_line, end.end_column)
                 self.unfinished.discard(id(done))
                 continue
             if isinstance(event, yaml.ScalarEvent):
