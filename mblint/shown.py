@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 
 # C0 and C1 controls, DEL, line separators, and the marks that turn the direction of text around.
 _CONTROL = re.compile(
@@ -24,6 +25,7 @@ def neutral(text: str, *, keep: str = "") -> str:
     return _CONTROL.sub(lambda match: match.group() if match.group() in keep else _name(match), text)
 
 
+@lru_cache(maxsize=4096)
 def relative(path: str, root: str) -> str:
     """The path below `root` with forward slashes; as it is when it lies elsewhere or `root` is empty."""
     if not root:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from mblint.findings import Finding, Fix
 from mblint.fix.text import Text
@@ -10,9 +10,6 @@ from mblint.report.frame import Line, Mark, frame
 from mblint.report.model import Group, Report, groups, is_fixable, summary_lines
 from mblint.report.stream import emit, use_color
 from mblint.shown import neutral, shown_path
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 STYLES = {
     "bold": "bold",
@@ -46,27 +43,18 @@ def write_lines(out: TextIO, lines: list[Line], color: bool) -> None:
     if not color:
         emit(out, "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines))
         return
-    console = _console(out)
-    from rich.text import Text as RichText
+    from rich.color import ColorSystem
+    from rich.style import Style
 
+    # A console's print measures and wraps, which nobody wants here and takes 50 times as long.
+    styles = {name: Style.parse(style) for name, style in STYLES.items()}
     for line in lines:
-        console.print(RichText.assemble(*((text, STYLES.get(style, style)) for text, style in line)))
-
-
-def _console(out: TextIO) -> Console:
-    from rich.console import Console
-
-    return Console(
-        file=out,
-        force_terminal=True,
-        color_system="standard",
-        no_color=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-        legacy_windows=False,
-    )
+        parts = [
+            styles[style].render(text, color_system=ColorSystem.STANDARD) if style else text
+            for text, style in line
+            if text
+        ]
+        emit(out, "".join(parts) + "\n")
 
 
 def _finding(report: Report, group: Group, texts: dict[str, Text | None]) -> list[Line]:
