@@ -414,7 +414,14 @@ def _conditional(context: Context, node: ast.IfExp) -> Eval:
     return evaluate
 
 
+TYPE_VARIABLES = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple", "NewType"})
+
+
 def _call(context: Context, node: ast.Call) -> Eval:
+    if isinstance(node.func, ast.Name) and node.func.id in TYPE_VARIABLES:
+        # Nothing depends on the bounds of a type variable, and looking them up would read whole modules.
+        variable = External(f"typing.{node.func.id}")
+        return lambda frame: variable
     machine = context.machine
     site = context.site(node)
     if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:

@@ -15,6 +15,11 @@ _REGISTERED = re.compile(
 )
 """`@X.register_bridge(source=S, ...)` above a class, or `X.register_bridge(source=S, ...)(Class)`."""
 
+_AS_WELL = re.compile(
+    r"""register_bridge_implementation\(\s*source\s*=\s*(?P<source>["']?[\w.]+["']?)[^)]*?bridge_class\s*=\s*(?P<cls>[A-Z]\w+)"""
+)
+"""`register_bridge_implementation(source=S, ..., bridge_class=Class)`: a second name for a bridge."""
+
 _CONSTANT = """^{name}\\s*(?::\\s*\\w+\\s*)?=\\s*["']([\\w.]+)["']"""
 _CONFIG = re.compile(r"""^\s*AutoConfig\.register\(\s*(?:["'](?P<type>[\w-]+)["']|[\w.]+)\s*,\s*(?P<cls>\w+)""", re.MULTILINE)
 _MODEL_TYPE = """^class\\s+{name}\\b.*?^\\s+model_type\\s*(?::[^=\\n]*)?=\\s*["']([\\w-]+)["']"""
@@ -61,15 +66,15 @@ def _read(path: str, relative: str, index: BridgeIndex) -> None:
     except (OSError, UnicodeDecodeError):
         return
     module = relative.removesuffix(".py").removesuffix(os.sep + "__init__").replace(os.sep, ".")
-    if "register_bridge(" in text:
-        for match in _REGISTERED.finditer(text, max(0, text.index("register_bridge(") - 1)):
+    if "register_bridge" in text:
+        for match in (*_REGISTERED.finditer(text), *_AS_WELL.finditer(text)):
             source = match["source"]
             if source[0] in "\"'":
                 name = source.strip("\"'")
             else:
                 constant = re.search(_CONSTANT.format(name=re.escape(source)), text, re.MULTILINE)
                 name = constant[1] if constant is not None else source.rpartition(".")[2]
-            index.bridges.setdefault(name, (module, match["cls"] or match["called"]))
+            index.bridges.setdefault(name, (module, match["cls"] or match.groupdict().get("called") or ""))
     if "AutoConfig.register(" in text:
         for match in _CONFIG.finditer(text):
             kind = match["type"] or _model_type(path, text, match["cls"])

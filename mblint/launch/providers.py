@@ -7,6 +7,7 @@ unknown. Without source the recorded providers of the snapshot answer.
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
 import os
@@ -20,6 +21,7 @@ from mblint.evaluate.codec import decode, resolve
 from mblint.evaluate.copying import copy_value
 from mblint.evaluate.errors import BudgetExceeded, NeedFork, Raised
 from mblint.evaluate.machine import Machine, exception_name, exception_text
+from mblint.evaluate.modules import Module
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, ClassValue, EnumMember, External, FunctionValue, Instance
 from mblint.launch.bridges import BridgeIndex, index_bridges
@@ -181,6 +183,9 @@ class Providers:
         if architectures is MISSING or type(architectures) is Unknown:
             return None
         names = [name for name in architectures or () if isinstance(name, str)]
+        auto_map = config.attrs.get("auto_map")
+        if isinstance(auto_map, dict) and isinstance(auto_map.get("AutoModelForCausalLM"), str):
+            names = [auto_map["AutoModelForCausalLM"].rpartition(".")[2]]
         if not any(self._bridge_of(name) is not None for name in names):
             what = ", ".join(names) or "a model without architectures"
             return m.implicit(ValueError, f"AutoBridge of this megatron-bridge does not support {what}", site, frame)
@@ -230,7 +235,10 @@ class Providers:
         if architecture in self.own:
             return self.own[architecture]
         place = self.bridges.bridges.get(architecture)
-        found = self.machine.modules.import_from(*place) if place is not None else None
+        if place is None:
+            return None
+        _without_targets(self.machine.modules.find(place[0]))
+        found = self.machine.modules.import_from(*place)
         return found if isinstance(found, ClassValue) else None
 
     def _run(self, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
@@ -289,6 +297,18 @@ class Providers:
         if load is True:
             provider.attrs["perform_initialization"] = False
         return provider
+
+
+def _without_targets(module: Any) -> None:
+    """Leave out `target=` where a module registers bridges: it names the model's own code, which is large and tells nothing."""
+    if not isinstance(module, Module):
+        return
+    for statement in module.tree.body:
+        for decorator in statement.decorator_list if isinstance(statement, ast.ClassDef) else ():
+            if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Attribute) and decorator.func.attr == "register_bridge":
+                for keyword in decorator.keywords:
+                    if keyword.arg == "target":
+                        keyword.value = ast.copy_location(ast.Constant(None), keyword.value)
 
 
 def _wraps(value: Any) -> bool:
