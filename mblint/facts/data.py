@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import lcm
+
 from mblint.facts.view import View, fact
 
 
@@ -20,3 +22,34 @@ def packed(view: View) -> bool:
         or view.value("dataset.offline_packing_specs") is not None
         or view.value("dataset.packed_sequence_specs") is not None
     )
+
+
+@fact("data.mock")
+def mock(view: View) -> bool:
+    """Whether a GPT dataset names no data, so that random tokens stand in; absent for other datasets."""
+    if "GPTDatasetConfig" not in view.class_names("dataset"):
+        view.stop()
+    sources = ("dataset.blend", "dataset.blend_per_split", "dataset.data_path")
+    return all(view.value(name) in (None, [], "") for name in sources)
+
+
+@fact("data.collate_multiple")
+def collate_multiple(view: View) -> int:
+    """What padded lengths are multiples of, in training and evaluation: 2 x CP, and CP x TP with SP."""
+    tp = view.integer("parallel.tp")
+    shards = tp if tp > 1 and view.flag("model.sequence_parallel") else 1
+    sizes = {view.integer("parallel.cp"), view.integer("parallel.eval_cp")}
+    if any(size < 1 for size in (*sizes, shards)):
+        view.stop()
+    return lcm(
+        *(2 * size if size > 1 else 1 for size in sizes), *(size * shards for size in sizes if shards > 1)
+    )
+
+
+@fact("data.tokens_per_rank")
+def tokens_per_rank(view: View) -> int:
+    """Tokens of a sequence on one rank: seq_length / CP, / TP with SP; absent where these do not divide."""
+    tp = view.integer("parallel.tp")
+    shards = view.integer("parallel.cp") * (tp if tp > 1 and view.flag("model.sequence_parallel") else 1)
+    length = view.integer("model.seq_length")
+    return length // shards if shards > 0 and length % shards == 0 else view.stop()

@@ -77,6 +77,86 @@ def regather_fallback(view: View) -> str | None:
     return "no target is a linear_qkv, or a linear_fc1 outside routed experts"
 
 
+# Targets
+
+
+_PLAIN_MODELS: Final = frozenset(
+    {"GPTModelProvider", "MLAModelProvider", "HybridModelProvider", "MambaModelProvider"}
+)
+_CANONICAL: Final = {
+    "linear_q": "linear_qkv",
+    "linear_k": "linear_qkv",
+    "linear_v": "linear_qkv",
+    "linear_fc1_up": "linear_fc1",
+    "linear_fc1_gate": "linear_fc1",
+}
+
+
+@fact("lora.modules")
+def modules(view: View) -> list[object]:
+    """Names of the linear layers of the model that adapters can reach.
+
+    Absent for models with parts of their own (vision towers, custom layers) and for attention variants whose
+    layers are not known here.
+    """
+    if view.class_names("model")[0] not in _PLAIN_MODELS:
+        view.stop()
+    variant = view.value("model.experimental_attention_variant")
+    if variant not in (None, "gated_delta_net") or view.flag("model.mla_down_proj_fusion"):
+        view.stop()
+    names = ["linear_proj", "linear_fc1", "linear_fc2", "router", "output_layer", "eh_proj"]
+    if not view.flag("model.multi_latent_attention"):
+        names.append("linear_qkv")
+    else:
+        names += ["linear_kv_down_proj", "linear_kv_up_proj"]
+        low_rank = view.value("model.q_lora_rank") is not None
+        names += ["linear_q_down_proj", "linear_q_up_proj"] if low_rank else ["linear_q_proj"]
+    pattern = view.value("model.hybrid_layer_pattern", view.value("model.hybrid_override_pattern"))
+    if pattern is not None or variant == "gated_delta_net":
+        names += ["in_proj", "out_proj"]
+    if view.value("model.moe_latent_size") is not None:
+        names += ["fc1_latent_proj", "fc2_latent_proj"]
+    return list(names)
+
+
+@fact("lora.unmatched")
+def unmatched(view: View) -> list[object]:
+    """The targets whose last part names no layer of the model; a wildcard there is matched as one."""
+    if view.value("peft") is None:
+        view.stop()
+    kind = view.class_names("peft")
+    if not {"LoRA", "DoRA", "CanonicalLoRA"} & set(kind):
+        view.stop()
+    there = view.known("lora.modules")
+    if not isinstance(there, list):
+        view.stop()
+    found: list[object] = []
+    for target in view.items("peft.target_modules"):
+        name = str(target).rpartition(".")[2]
+        if "CanonicalLoRA" in kind:
+            name = _CANONICAL.get(name, name)
+        if not any(fnmatchcase(str(module), name) for module in there):
+            found.append(target)
+    return found
+
+
+@fact("lora.on_experts")
+def on_experts(view: View) -> bool:
+    """Whether LoRA targets reach linear_fc1 or linear_fc2 of routed experts."""
+    if not view.flag("lora.active") or not view.flag("moe.active"):
+        return False
+    targets = [str(target) for target in view.items("peft.target_modules")]
+    if not targets:
+        excluded = [str(name).rpartition(".")[2] for name in view.items("peft.exclude_modules")]
+        return not {"linear_fc1", "linear_fc2"} <= set(excluded)
+    layers = ("linear_fc1", "linear_fc2")
+    return any(
+        any(fnmatchcase(layer, target.rpartition(".")[2]) for layer in layers)
+        for target in targets
+        if "shared_experts" not in target
+    )
+
+
 def _targeted(view: View, surface: str) -> bool:
     targets = [str(target) for target in view.items("peft.target_modules")]
     if not targets:

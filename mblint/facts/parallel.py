@@ -7,6 +7,7 @@ ConfigContainer.get_data_parallel_size.
 
 from __future__ import annotations
 
+from mblint.facts.versions import at_least
 from mblint.facts.view import View, fact
 
 
@@ -36,9 +37,14 @@ def ep(view: View) -> int:
 
 @fact("parallel.etp")
 def etp(view: View) -> int:
-    """Expert tensor parallel size; TP where it is not given."""
+    """Expert tensor parallel size; where not given TP, but 1 with EP > 1 from megatron-bridge 0.6 on."""
     size = view.value("model.expert_tensor_parallel_size")
-    return view.integer("parallel.tp") if size is None else view.integer("model.expert_tensor_parallel_size")
+    if size is not None:
+        return view.integer("model.expert_tensor_parallel_size")
+    tp = view.integer("parallel.tp")
+    if tp == 1 or view.integer("parallel.ep") <= 1:
+        return tp
+    return 1 if at_least(view, "bridge", 0, 6) else tp
 
 
 @fact("parallel.world_size")
@@ -105,6 +111,31 @@ def nodes_of_model(view: View) -> int:
     """NVLink domains that the TP x CP ranks of one stage span, rounded up."""
     size = view.integer("parallel.tp") * view.integer("parallel.cp")
     return -(-size // view.integer("gpu.nvlink_domain"))
+
+
+@fact("parallel.eval_cp")
+def eval_cp(view: View) -> int:
+    """Context parallel size of evaluation: its own where it has one, else that of training."""
+    return view.integer("dist.eval_context_parallel_size", view.integer("parallel.cp"))
+
+
+@fact("parallel.eval_model_parallel_size")
+def eval_model_parallel_size(view: View) -> int:
+    """TP x PP x CP of evaluation."""
+    return (
+        _positive(view, "parallel.tp") * _positive(view, "parallel.pp") * _positive(view, "parallel.eval_cp")
+    )
+
+
+@fact("parallel.eval_data_parallel_size")
+def eval_data_parallel_size(view: View) -> int:
+    """Data parallel size of evaluation; absent where TP x PP x CP does not divide the number of GPUs."""
+    if view.value("dist.eval_context_parallel_size") is None:
+        return view.integer("parallel.data_parallel_size")
+    copies, rest = divmod(
+        view.integer("parallel.world_size"), view.integer("parallel.eval_model_parallel_size")
+    )
+    return copies if rest == 0 else view.stop()
 
 
 def _positive(view: View, name: str) -> int:

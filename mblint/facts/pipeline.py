@@ -159,6 +159,16 @@ def stage_layers(view: View) -> list[object]:
     return list(laid)
 
 
+@fact("pipeline.bubble")
+def bubble(view: View) -> float:
+    """Share of a step that every stage spends idle: (PP - 1) / (VP x micro batches + PP - 1)."""
+    pp = view.integer("parallel.pp")
+    chunks = view.value("pipeline.vp", 1)
+    if pp < 1 or not isinstance(chunks, int):
+        view.stop()
+    return (pp - 1) / (chunks * view.integer("batch.num_microbatches") + pp - 1)
+
+
 # The layout
 
 

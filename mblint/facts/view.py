@@ -33,6 +33,7 @@ SUBJECTS: frozenset[str] = frozenset(
         "pipeline",
         "precision",
         "recompute",
+        "schedule",
         "versions",
     }
 )

@@ -43,6 +43,30 @@ def test_expert_grid() -> None:
     assert read("parallel.etp", tensor_model_parallel_size=4, expert_tensor_parallel_size=1) == 1
 
 
+def test_expert_tensor_size_that_is_not_given() -> None:
+    sizes = {
+        "model.tensor_model_parallel_size": 4,
+        "model.expert_model_parallel_size": 8,
+        "model.expert_tensor_parallel_size": None,
+    }
+    for bridge, size in (("0.6.2", 1), ("0.6.0", 1), ("0.5.1", 4)):
+        launch = launch_of({"base": "moe", "set": sizes, "versions": {"bridge": bridge}})
+        assert View(launch).read("parallel.etp") == size
+    without = launch_of({"base": "moe", "set": {**sizes, "model.expert_model_parallel_size": 1}})
+    assert View(without).read("parallel.etp") == 4
+    unknown = launch_of({"base": "moe", "set": sizes})
+    unknown.versions = {}
+    assert isinstance(View(unknown).read("parallel.etp"), Unknown)
+
+
+def test_evaluation_sizes() -> None:
+    sizes = {**SIZES, "dist.eval_context_parallel_size": 1}
+    assert read("parallel.eval_data_parallel_size", 256, **SIZES) == 8
+    assert read("parallel.eval_data_parallel_size", 256, **sizes) == 16
+    assert read("parallel.eval_data_parallel_size", 40, **sizes) is ABSENT
+    assert read("parallel.eval_model_parallel_size", **{**SIZES, "dist.eval_context_parallel_size": 3}) == 48
+
+
 def test_what_has_no_sizes() -> None:
     assert read("parallel.model_parallel_size", tensor_model_parallel_size=0) is ABSENT
     assert read("parallel.model_parallel_size", gtp_weight_remat_size=2) is ABSENT

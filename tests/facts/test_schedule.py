@@ -1,0 +1,124 @@
+"""Length of training and of the learning rate's run, padding of sequences, adapter targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mblint.evaluate.unknown import ABSENT, Unknown
+from mblint.facts.view import View
+from mblint.ruleset.examples import launch_of
+
+
+def read(name: str, base: str = "dense", **example: Any) -> object:
+    return View(launch_of({"base": base, **example})).read(name)
+
+
+def test_lengths_in_iterations() -> None:
+    keys: dict[str, Any] = {"train.train_iters": 1000, "scheduler.lr_warmup_iters": 50}
+    assert read("schedule.train_length", set=keys) == 1000
+    assert read("schedule.decay_length", set=keys) == 1000
+    assert read("schedule.decay_length", set={**keys, "scheduler.lr_decay_iters": 800}) == 800
+    assert (
+        read(
+            "schedule.decay_length",
+            set={**keys, "scheduler.lr_decay_iters": 800, "scheduler.max_steps": 2000},
+        )
+        == 2000
+    )
+    assert read("schedule.warmup_length", set=keys) == 50
+    assert read("schedule.warmup_length", set={**keys, "scheduler.lr_warmup_fraction": 0.1}) == 100
+    assert read("schedule.lengths_given", set={**keys, "train.num_epochs": 2}) == [
+        "train_iters",
+        "num_epochs",
+    ]
+
+
+def test_lengths_in_samples() -> None:
+    keys = {"train.train_iters": None, "train.train_samples": 5000, "scheduler.lr_warmup_samples": 70}
+    assert read("schedule.counts_samples", set=keys) is True
+    assert read("schedule.train_length", set=keys) == 5000
+    assert read("schedule.decay_length", set={**keys, "scheduler.lr_decay_samples": 4000}) == 4000
+    assert read("schedule.warmup_length", set=keys) == 70
+
+
+def test_lengths_that_are_not_known() -> None:
+    assert read("schedule.train_length", set={"train.train_iters": None, "train.num_epochs": 2}) is ABSENT
+    assert isinstance(read("schedule.decay_length", set={}, unknown=["train.train_iters"]), Unknown)
+
+
+def test_pipeline_bubble() -> None:
+    keys = {
+        "model.pipeline_model_parallel_size": 4,
+        "train.global_batch_size": 8,
+        "train.micro_batch_size": 1,
+    }
+    assert read("pipeline.bubble", set=keys, world_size=4) == pytest.approx(3 / 11)
+    keys["model.virtual_pipeline_model_parallel_size"] = 2
+    assert read("pipeline.bubble", set=keys, world_size=4) == pytest.approx(3 / 19)
+    assert read("pipeline.bubble", set=keys, world_size=12) is ABSENT
+
+
+def test_own_evaluation_batch() -> None:
+    assert read("batch.eval_own", set={}) is False
+    assert read("batch.eval_own", set={"validation.eval_micro_batch_size": 2}) is True
+    assert read("batch.eval_own", set={"dist.eval_context_parallel_size": 2}) is True
+    filled_in = {
+        "set": {"validation.eval_global_batch_size": 128, "validation.eval_micro_batch_size": 1},
+        "written": {"validation.eval_global_batch_size": None, "validation.eval_micro_batch_size": None},
+    }
+    assert read("batch.eval_own", **filled_in) is False
+    keys = {"validation.eval_micro_batch_size": 3, "dist.eval_context_parallel_size": 2}
+    assert read("batch.eval_multiple", set=keys, world_size=8) == 12
+
+
+def test_padding_multiple() -> None:
+    keys: dict[str, Any] = {"model.tensor_model_parallel_size": 4, "model.context_parallel_size": 2}
+    assert read("data.collate_multiple", set=keys) == 4
+    assert read("data.collate_multiple", set={**keys, "model.sequence_parallel": True}) == 8
+    assert read("data.collate_multiple", set={**keys, "dist.eval_context_parallel_size": 3}) == 12
+    assert read("data.collate_multiple", set={}) == 1
+    assert (
+        read("data.tokens_per_rank", set={**keys, "model.seq_length": 4096, "model.sequence_parallel": True})
+        == 512
+    )
+    assert read("data.tokens_per_rank", set={**keys, "model.seq_length": 4095}) is ABSENT
+
+
+def test_mock_data() -> None:
+    assert read("data.mock", set={}) is False
+    assert read("data.mock", set={"dataset.blend": None}) is True
+    assert read("data.mock", set={"dataset.blend": None, "dataset.data_path": "data/a"}) is False
+    other = {"dataset.__class__": "megatron.bridge.data.builders.gpt_sft.GPTSFTDatasetConfig"}
+    assert read("data.mock", set=other) is ABSENT
+
+
+def test_targets_that_match_nothing() -> None:
+    targets = ["linear_qkv", "q_proj", "*.layers.0.*.linear_fc1", "*"]
+    assert read("lora.unmatched", base="lora", set={"peft.target_modules": targets}) == ["q_proj"]
+    assert read(
+        "lora.unmatched", base="mla+lora", set={"peft.target_modules": ["linear_qkv", "linear_q_up_proj"]}
+    ) == ["linear_qkv"]
+    assert read("lora.unmatched", base="hybrid+lora", set={"peft.target_modules": ["in_proj"]}) == []
+    canonical = {
+        "peft.__class__": "megatron.bridge.peft.canonical_lora.CanonicalLoRA",
+        "peft.target_modules": ["linear_q", "linear_x"],
+    }
+    assert read("lora.unmatched", base="lora", set=canonical) == ["linear_x"]
+    own = {
+        "model.__class__": "megatron.bridge.models.gemma_vl.gemma3_vl_provider.Gemma3VLModelProvider",
+        "peft.target_modules": ["q_proj"],
+    }
+    assert read("lora.unmatched", base="lora", set=own) is ABSENT
+    assert read("lora.unmatched", set={}) is ABSENT
+
+
+def test_adapters_on_experts() -> None:
+    assert read("lora.on_experts", base="moe+lora", set={}) is True
+    assert read("lora.on_experts", base="moe+lora", set={"peft.target_modules": ["linear_qkv"]}) is False
+    assert (
+        read("lora.on_experts", base="moe+lora", set={"peft.target_modules": ["*.shared_experts.linear_fc1"]})
+        is False
+    )
+    assert read("lora.on_experts", base="lora", set={}) is False
