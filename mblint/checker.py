@@ -5,22 +5,23 @@ This is where the parts meet: discovery, evaluation, the launch path, the judges
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mblint.evaluate.modules import Module, SourceError
 from mblint.evaluate.site import Site
 from mblint.evaluate.values import FunctionValue
 from mblint.findings import Finding
+from mblint.fix.prove import Judged, objection
 from mblint.judge import Judgement, Undecided, judge, merge
 from mblint.judging.fields import field_findings
 from mblint.judging.path import changed_findings, path_findings
 from mblint.launch import path as launch_path
 from mblint.launch.discover import recipe_functions
-from mblint.launch.resolved import ResolvedLaunch
-from mblint.launch.run import CannotEvaluate, Launch, find_recipe, on_heap, parent_of, paths_of
+from mblint.launch.resolved import ResolvedLaunch, Write
+from mblint.launch.run import CannotEvaluate, Launch, apply_changes, find_recipe, on_heap, parent_of, paths_of
 from mblint.launch.session import Session
 from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
@@ -28,6 +29,17 @@ from mblint.ruleset.rule import Rule
 UNREADABLE = ("MB901", "unreadable-file")
 NOT_EVALUATED = ("MB904", "not-evaluated")
 INTERNAL = ("MB900", "internal-error")
+
+
+@dataclass(frozen=True)
+class FixInputs:
+    """What the edits of a launch's fixes are planned from: the writes of the keys that change, the recipe's function, the
+    annotations of the fields."""
+
+    writes: dict[str, tuple[Write, ...]]
+    function: Span | None
+    hints: dict[str, str]
+    env_missing: bool
 
 
 @dataclass(frozen=True)
@@ -40,6 +52,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     undecided: tuple[Undecided, ...]
     span: Span | None = None
+    fix_inputs: FixInputs | None = None
 
 
 @dataclass
@@ -74,9 +87,19 @@ def _order(finding: Finding) -> tuple[Any, ...]:
 class Checker:
     """Judges launches with one session and one set of rules."""
 
-    def __init__(self, session: Session, rules: Sequence[Rule], select: Callable[[str, str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        rules: Sequence[Rule],
+        select: Callable[[str, str], bool] | None = None,
+        fixes: Literal["none", "by-value", "plan"] = "none",
+    ) -> None:
+        """`fixes`: "by-value" keeps those that are proven by evaluating the launch with the new values, "plan" also gathers
+        what their edits are planned from, "none" leaves them as the rules gave them."""
         self.session = session
+        self.fixes = fixes
         self.select = select or (lambda rule, name: True)
+        self.all_rules = list(rules)
         self.rules = [rule for rule in rules if self.select(rule.id, rule.name)]
         self.crashed = False
         launch_path.install(session)
@@ -88,7 +111,7 @@ class Checker:
         name = launch.recipe or launch.id or "plain"
         try:
             decisions = self._ways(launch)
-            verdicts = [self._judge_way(launch, id_, way, observe) for way in decisions]
+            verdicts = [self._proven(launch, way, self._judge_way(launch, id_, way, observe)) for way in decisions]
         except CannotEvaluate as problem:
             return self._not_evaluated(name, id_, problem)
         if len(verdicts) == 1:
@@ -102,9 +125,16 @@ class Checker:
         return paths_of(self.session, function) if isinstance(function, FunctionValue) else [[]]
 
     def _judge_way(
-        self, launch: Launch, id_: str, decisions: list[bool], observe: Callable[[ResolvedLaunch], None] | None
+        self,
+        launch: Launch,
+        id_: str,
+        decisions: list[bool],
+        observe: Callable[[ResolvedLaunch], None] | None,
+        changes: Mapping[str, Any] | None = None,
     ) -> Verdict:
         with on_heap(self.session, launch, decisions) as resolved:
+            if changes is not None:
+                apply_changes(self.session, resolved.cfg, changes)
             resolved.remember_written()
             outcome = launch_path.run_path(self.session, resolved.cfg)
             resolved.path = outcome
@@ -126,7 +156,27 @@ class Checker:
             if outcome.stopped:
                 undecided.append(Undecided("MB001", "launch-check-failed", outcome.stopped, (), True))
             verdict = _verdict(findings, undecided, decided=outcome.stopped is None and not outcome.undecided)
-            return Verdict(id_, resolved.name, verdict, tuple(sorted(findings, key=_order)), tuple(undecided), resolved.span)
+            ordered = tuple(sorted(findings, key=_order))
+            inputs = fix_inputs(resolved, ordered) if self.fixes == "plan" else None
+            return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs)
+
+    def _proven(self, launch: Launch, decisions: list[bool], verdict: Verdict) -> Verdict:
+        """The verdict with those fixes only that make their finding go away and bring nothing new of its weight."""
+        if self.fixes == "none" or not any(finding.fixes for finding in verdict.findings):
+            return verdict
+        before = judged(verdict)
+        findings = []
+        for finding in verdict.findings:
+            good = []
+            for fix in finding.fixes:
+                try:
+                    after = judged(self._judge_way(launch, verdict.id, decisions, None, fix.changes))
+                except CannotEvaluate:
+                    continue
+                if objection([(finding, fix)], before, after) is None:
+                    good.append(fix)
+            findings.append(replace(finding, fixes=tuple(good)) if good != list(finding.fixes) else finding)
+        return replace(verdict, findings=tuple(findings))
 
     def _not_evaluated(self, name: str, id_: str, problem: CannotEvaluate) -> Verdict:
         finding = Finding(
@@ -158,6 +208,21 @@ class Checker:
         verdict = self.judge_launch(launch, name)
         function = find_recipe(self.session, name)
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
+
+
+def judged(verdict: Verdict) -> Judged:
+    """A verdict in the form that proofs compare."""
+    doubts = frozenset((verdict.recipe, doubt.rule) for doubt in verdict.undecided if doubt.could_fail)
+    return Judged(verdict.findings, doubts, frozenset({verdict.recipe}))
+
+
+def fix_inputs(launch: ResolvedLaunch, findings: Iterable[Finding]) -> FixInputs:
+    """Writes and annotations of every key that a fix would change."""
+    keys = {key for finding in findings for fix in finding.fixes for key in fix.changes}
+    writes = {key: launch.origins(key) for key in keys}
+    own = launch.span is not None and launch.session.in_project(launch.span.path)
+    hints = {key: hint for key in keys if (hint := launch.annotation(key))}
+    return FixInputs(writes, launch.span if own else None, hints, not isinstance(launch.get("env_vars"), dict))
 
 
 def unreadable(error: SourceError) -> Finding:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mblint.checker import Checked, Checker, Verdict, unreadable
 from mblint.cli.common_run import existing, open_session, with_arguments
@@ -32,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
         return _check_launches(args)
     paths = existing(args.paths or ["."])
     loaded, session = open_session(args, paths)
-    checked = check_paths(args, loaded, session, paths)
+    checker = checker_of(args, loaded, session, "plan")
+    checked, files = check_paths(args, loaded, checker, paths)
     if not checked.verdicts and not checked.file_findings:
         if args.allow_empty:
             return 0
@@ -41,15 +43,21 @@ def run(args: argparse.Namespace) -> int:
             "a recipe is a function that returns a ConfigContainer; name the folder or file that holds it",
             exit_code=4,
         )
-    return report(args, loaded, session, checked)
+    if args.fix or args.fix_only or args.diff:
+        from mblint.cli.fix_run import run_fixes
+
+        return run_fixes(args, loaded, checker, checked, files)
+    return report(args, loaded, session, checked, checker, files)
 
 
-def checker_of(args: argparse.Namespace, loaded: Loaded, session: Session) -> Checker:
+def checker_of(
+    args: argparse.Namespace, loaded: Loaded, session: Session, fixes: Literal["none", "by-value", "plan"] = "none"
+) -> Checker:
     """A checker with the selected rules."""
     settings = loaded.settings
     rules = load_rules([loaded.root / path for path in settings.extend_rules])
     select = Selection(rules, settings.profile, settings.select, settings.extend_select, settings.ignore)
-    return Checker(session, rules, select)
+    return Checker(session, rules, select, fixes)
 
 
 def _check_launches(args: argparse.Namespace) -> int:
@@ -74,20 +82,20 @@ def _check_launches(args: argparse.Namespace) -> int:
         json.dump(launches_report(verdicts), sys.stdout, default=str)
         sys.stdout.write("\n")
         return exit_code(args, loaded, [finding for verdict in verdicts for finding in verdict.findings])
-    return report(args, loaded, session, Checked(verdicts=verdicts))
+    return report(args, loaded, session, Checked(verdicts=verdicts), checker)
 
 
-def check_paths(args: argparse.Namespace, loaded: Loaded, session: Session, paths: list[Path]) -> Checked:
-    """Judge every recipe below the paths."""
-    checker = checker_of(args, loaded, session)
+def check_paths(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> tuple[Checked, list[Path]]:
+    """Judge every recipe below the paths; the files that were looked at."""
     checked = Checked()
+    files: list[Path] = []
     work_items: list[tuple[Path, str]] = []
 
     def collect() -> None:
         for path, named in python_files(paths, loaded.settings.exclude, loaded.root):
             if not named and not may_concern(path):
                 continue
-            checked.files += 1
+            files.append(path)
             try:
                 recipes = checker.recipes_of(path)
             except SourceError as error:
@@ -103,7 +111,8 @@ def check_paths(args: argparse.Namespace, loaded: Loaded, session: Session, path
         return [checker.judge_recipe(name, with_arguments(args, loaded, Launch(name))) for _, name in part]
 
     checked.verdicts = [verdict for verdict in spread(work_items, work, args.jobs) if verdict is not None]
-    return checked
+    checked.files = len(files)
+    return checked, files
 
 
 def exit_code(args: argparse.Namespace, loaded: Loaded, findings: Sequence[Finding]) -> int:
@@ -117,16 +126,45 @@ def exit_code(args: argparse.Namespace, loaded: Loaded, findings: Sequence[Findi
     return int(any(SEVERITY_ORDER[finding.severity] >= bar for finding in findings))
 
 
-def report(args: argparse.Namespace, loaded: Loaded, session: Session, checked: Checked) -> int:
-    """Write the report in the wanted format and return the exit code."""
-    findings = checked.findings
-    for finding in findings:
-        place = f"{finding.span.path}:{finding.span.line}:{finding.span.column}: " if finding.span else ""
-        sys.stdout.write(f"{place}{finding.rule} {finding.severity} [{finding.launch}] {finding.message}\n")
-    sys.stdout.write(
-        f"{len(findings)} findings in {len(checked.verdicts)} launches; {session.upstream.pair}\n"
+def report(args: argparse.Namespace, loaded: Loaded, session: Session, checked: Checked, checker: Checker, files: Sequence[Path] = ()) -> int:
+    """Write the reports in the wanted formats and return the exit code."""
+    from mblint.reporting import build_report
+
+    settings = loaded.settings
+    result = build_report(
+        checked,
+        checker.all_rules,
+        session,
+        loaded.root,
+        active=checker.select,
+        per_file_ignores=settings.per_file_ignores,
+        baseline_file=loaded.root / settings.baseline if settings.baseline else None,
+        files=files,
     )
-    return exit_code(args, loaded, findings)
+    if not args.fix_only:
+        _write(args, result)
+    return exit_code(args, loaded, result.findings)
+
+
+def _write(args: argparse.Namespace, result: Any) -> None:
+    from mblint.cli.options import wants_color
+    from mblint.report.formats import FOR_PEOPLE, renderer
+
+    for name, path in args.output:
+        with open(path, "w", encoding="utf-8", newline="\n") as handle:
+            renderer(name)(result, handle)
+    if args.quiet > 1:
+        return
+    if args.statistics:
+        from mblint.report.statistics import render_statistics
+
+        render_statistics(result, sys.stdout)
+        return
+    name = args.format or ("github" if os.environ.get("GITHUB_ACTIONS") == "true" else "full")
+    if name in FOR_PEOPLE:
+        renderer(name)(result, sys.stdout, color=wants_color(args.color, sys.stdout), verbose=bool(args.verbose))  # type: ignore[call-arg]
+    else:
+        renderer(name)(result, sys.stdout)
 
 
 __all__: list[Any] = ["check_paths", "run"]

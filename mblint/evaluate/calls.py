@@ -97,13 +97,13 @@ def opaque(machine: Machine, reason: str) -> Instance:
 def code_of(machine: Machine, function: FunctionValue) -> Code:
     code = function.code
     if code is None:
-        code = machine.compiled.get(id(function.node))
+        code = machine.compiled.get(function.node)
         if code is None:
             from mblint.evaluate.compiler import compile_function
 
             code = compile_function(machine, function)
             code.special = machine.special_functions.get(function.full_name)
-            machine.compiled[id(function.node)] = code
+            machine.compiled[function.node] = code
         function.code = code
     return code
 
@@ -156,7 +156,7 @@ def _memo_key(machine: Machine, function: FunctionValue, args: list[Any], kwargs
         if not isinstance(value, HASHABLE):
             return None
     gpu = machine.facts.gpu if machine.facts is not None else None
-    return (function.module.name, function.qualname, id(function.node), gpu, tuple((type(a), a) for a in args), tuple((k, type(v), v) for k, v in kwargs.items()))
+    return (function.module.name, function.qualname, function.node, gpu, tuple((type(a), a) for a in args), tuple((k, type(v), v) for k, v in kwargs.items()))
 
 
 def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, caller: Any) -> Any:
@@ -173,6 +173,12 @@ def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwa
     machine.steps += 1
     try:
         if code.is_generator:
+            if function.attrs:
+                from mblint.evaluate.contexts import suspend
+
+                suspended = suspend(machine, function, frame)
+                if suspended is not None:
+                    return suspended
             frame.yields = []
             code.body(frame)  # type: ignore[misc]
             return KnownIterator(frame.yields)

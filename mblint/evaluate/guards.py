@@ -23,7 +23,7 @@ def guard_reads(machine: Any, site: Site, frame: Frame) -> Reads:
     function = frame.function
     if function is None or isinstance(function.node, ast.Lambda):
         return ()
-    key = ("guards", id(site.node))
+    key = ("guards", site.node)
     candidates = machine.compiled.get(key)
     if candidates is None:
         candidates = machine.compiled[key] = _candidates(machine, site, frame, function.node)

@@ -30,8 +30,8 @@ class SourceError(Exception):
         self.message = message
 
 
-def parse_source(path: str, data: bytes | None = None) -> tuple[str, ast.Module]:
-    """The text and tree of a Python file. Raises SourceError."""
+def parse_source(path: str, data: bytes | str | None = None) -> tuple[str, ast.Module]:
+    """The text and tree of a Python file; `data` replaces the file's content. Raises SourceError."""
     try:
         if data is None:
             if not os.path.isfile(path):
@@ -42,18 +42,14 @@ def parse_source(path: str, data: bytes | None = None) -> tuple[str, ast.Module]
                 data = handle.read()
     except OSError as error:
         raise SourceError(path, 1, f"cannot be read: {error.strerror or error}") from None
+    if isinstance(data, str):
+        # Decoded already: a coding line in it says nothing any more.
+        return data, _parsed(path, data)
     if len(data) > MAX_SOURCE_BYTES:
         raise SourceError(path, 1, f"larger than {MAX_SOURCE_BYTES // 1_000_000} MB, not read")
     if b"\0" in data:
         raise SourceError(path, data[: data.index(b"\0")].count(b"\n") + 1, "holds a NUL byte, so it is not Python source")
-    try:
-        tree = ast.parse(data, filename=path)
-    except SyntaxError as error:
-        raise SourceError(path, error.lineno or 1, f"syntax error: {error.msg}") from None
-    except (ValueError, UnicodeDecodeError, LookupError) as error:
-        raise SourceError(path, 1, f"cannot be decoded: {error}") from None
-    except (RecursionError, MemoryError):
-        raise SourceError(path, 1, "nested too deeply to be parsed") from None
+    tree = _parsed(path, data)
     encoding = "utf-8-sig"
     if b"coding" in data[:200]:
         import io
@@ -64,6 +60,17 @@ def parse_source(path: str, data: bytes | None = None) -> tuple[str, ast.Module]
         except SyntaxError:
             encoding = "utf-8"
     return data.decode(encoding, "replace"), tree
+
+
+def _parsed(path: str, data: bytes | str) -> ast.Module:
+    try:
+        return ast.parse(data, filename=path)
+    except SyntaxError as error:
+        raise SourceError(path, error.lineno or 1, f"syntax error: {error.msg}") from None
+    except (ValueError, UnicodeDecodeError, LookupError) as error:
+        raise SourceError(path, 1, f"cannot be decoded: {error}") from None
+    except (RecursionError, MemoryError):
+        raise SourceError(path, 1, "nested too deeply to be parsed") from None
 
 
 def _bound_names(statement: ast.stmt, into: set[str]) -> None:
@@ -122,7 +129,7 @@ class Module:
         "text", "tree", "vars",
     )  # fmt: skip
 
-    def __init__(self, table: ModuleTable, name: str, path: str, is_package: bool, data: bytes | None = None) -> None:
+    def __init__(self, table: ModuleTable, name: str, path: str, is_package: bool, data: bytes | str | None = None) -> None:
         self.table = table
         self.name = name
         self.path = path
@@ -224,7 +231,7 @@ class Module:
 class ModuleTable:
     """Finds modules by name below a list of root folders; later a snapshot may serve names that no folder has."""
 
-    def __init__(self, roots: list[str], overlay: dict[str, bytes] | None = None, snapshot: Any = None) -> None:
+    def __init__(self, roots: list[str], overlay: dict[str, bytes | str] | None = None, snapshot: Any = None) -> None:
         self.roots = roots
         self.overlay = overlay or {}
         """Absolute path -> content that replaces the file's (unsaved buffers, edits under proof, another revision)."""
@@ -252,6 +259,13 @@ class ModuleTable:
         """A root was added: names that were not found may be there now."""
         for name in [name for name, found in self.loaded.items() if found is None]:
             del self.loaded[name]
+
+    def drop(self, wanted: Callable[[str], bool]) -> None:
+        """Forget the modules whose path is `wanted`, and every name that was not found: their source has changed."""
+        for name, found in list(self.loaded.items()):
+            if found is None or (isinstance(found, Module) and wanted(found.path)):
+                del self.loaded[name]
+        self._listing.clear()
 
     def submodules(self, name: str) -> list[str]:
         """Dotted names of the packages right below a package, sorted."""
@@ -297,7 +311,7 @@ class ModuleTable:
             self.errors.append(error)
             return None
 
-    def load_file(self, name: str, path: str, data: bytes | None = None) -> Module:
+    def load_file(self, name: str, path: str, data: bytes | str | None = None) -> Module:
         """The module of a file under check. Raises SourceError."""
         held = self.loaded.get(name)
         if isinstance(held, Module) and held.path == path:

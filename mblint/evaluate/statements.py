@@ -9,6 +9,7 @@ from typing import Any
 from mblint.evaluate import operators as ops
 from mblint.evaluate.calls import call, make_exception
 from mblint.evaluate.compiler import Context
+from mblint.evaluate.contexts import Suspended
 from mblint.evaluate.errors import Failure, NeedFork, Raised
 from mblint.evaluate.expressions import compile_condition, compile_expression
 from mblint.evaluate.frames import Exec, Frame
@@ -618,6 +619,9 @@ def _with(context: Context, node: ast.With | ast.AsyncWith) -> Exec:
                     entered = call(machine, BoundMethod(enter, manager), [], {}, site, frame)
                 if leave is not None:
                     exits.append((BoundMethod(leave, manager), None))
+            elif type(manager) is Suspended:
+                entered = manager.enter()
+                exits.append((None, manager))
             elif type(manager) is tuple and manager and manager[0] == "suppress":
                 suppressed.extend(manager[1])
             elif hasattr(manager, "items") and hasattr(manager, "index") and manager.items:
@@ -634,9 +638,18 @@ def _with(context: Context, node: ast.With | ast.AsyncWith) -> Exec:
                 return None
             finally:
                 machine.handlers.pop()
-        signal = body(frame)
-        for leave, _ in exits:
-            call(machine, leave, [None, None, None], {}, site, frame)
+        try:
+            signal = body(frame)
+        except Raised:
+            for _, suspended in reversed(exits):
+                if suspended is not None:
+                    suspended.leave(raised=True)
+            raise
+        for leave, suspended in reversed(exits):
+            if suspended is not None:
+                suspended.leave(raised=False)
+            else:
+                call(machine, leave, [None, None, None], {}, site, frame)
         return signal
 
     return run

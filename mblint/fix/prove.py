@@ -97,11 +97,11 @@ def prove(
             return Refusal(f"{path} could not be read any more")
     after_sources = {**sources, **changed}
     after = ask(judge, after_sources)
-    reason = _objection(targets, before, after)
+    reason = objection(targets, before, after)
     return Refusal(reason) if reason is not None else Proof(after_sources, after)
 
 
-def _objection(targets: Sequence[tuple[Finding, Fix]], before: Judged, after: Judged) -> str | None:
+def objection(targets: Sequence[tuple[Finding, Fix]], before: Judged, after: Judged) -> str | None:
     old = Counter(identity(finding) for finding in before.findings)
     new = Counter(identity(finding) for finding in after.findings)
     wanted = Counter({identity(finding) for finding, _ in targets})

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from mblint.evaluate.machine import PHASE_LAUNCH
 from mblint.evaluate.site import Site
+from mblint.evaluate.unknown import ABSENT
 from mblint.evaluate.values import ClassValue, Instance
 from mblint.findings import Finding, Fix, Related
 from mblint.judging.places import section_paths
@@ -82,7 +83,7 @@ def _judge(launch: ResolvedLaunch, key: str, name: str, cls: ClassValue) -> Find
             related=related,
             why="Python stores any attribute on a config object, so this one is kept and never read.",
             keys={key: launch.get(key)},
-            fixes=(Fix(f"Rename it to {near}", "unsafe", {f"rename:{key}": near}),),
+            fixes=(Fix(f"Rename it to {near}", "unsafe", {key: ABSENT, f"{key.rpartition('.')[0]}.{near}".lstrip("."): launch.get(key)}),),
             launch=launch.name,
             condition=launch.condition,
         )

@@ -153,9 +153,11 @@ def _really_changed(wrote: Any, now: Any) -> bool:
     """A change of meaning: not None filled in, not the same thing in another form."""
     if isinstance(wrote, Unknown | Absent) or isinstance(now, Unknown | Absent) or wrote is None:
         return False
+    if now is None or now == []:
+        return False  # cleared after its value went to the key that replaced it
     if type(wrote) is type(now):
         return bool(wrote != now)
-    if isinstance(wrote, bool) or isinstance(now, bool) or now is None:
+    if isinstance(wrote, bool) or isinstance(now, bool):
         return True
     if isinstance(wrote, (int, float)) and isinstance(now, (int, float)):
         return wrote != now

@@ -125,7 +125,16 @@ class Providers:
         function = self._function("from_hf_pretrained")
         cls = args[0] if args and isinstance(args[0], ClassValue) else self._auto_bridge()
         path = args[1] if len(args) > 1 else kwargs.get("path", kwargs.get("model_id"))
-        rest = {key: value for key, value in kwargs.items() if key != "path"}
+        # No facts say to which revision of a model they belong.
+        rest = {key: value for key, value in kwargs.items() if key not in ("path", "revision")}
+        made = self._evaluated_bridge(m, function, cls, path, rest, site, frame)
+        if kwargs.get("revision") is not None and "hf_model_revision" in made.attrs:
+            made.attrs["hf_model_revision"] = Unknown("facts of a model are not those of one revision")
+        return made
+
+    def _evaluated_bridge(
+        self, m: Machine, function: FunctionValue | None, cls: ClassValue | None, path: Any, rest: dict[str, Any], site: Any, frame: Any
+    ) -> Any:
         if function is None or cls is None:
             made = m.new_instance(cls, "an AutoBridge")
             made.attrs[KEY] = (path,)

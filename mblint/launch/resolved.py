@@ -174,6 +174,15 @@ class ResolvedLaunch:
                 unknown[key] = error.unknown.reason
         return config, unknown
 
+    def annotation(self, key: str) -> str | None:
+        """The annotation of a key's field, as source."""
+        section, _, name = key.rpartition(".")
+        owner = self._section(section)
+        if isinstance(owner, Instance) and owner.cls is not None and name in owner.cls.field_map:
+            annotation = owner.cls.field_map[name].annotation
+            return ast.unparse(annotation) if annotation is not None else None
+        return None
+
     # --- environment -----------------------------------------------------------------------------------------------
 
     @property

@@ -16,7 +16,7 @@ from mblint.evaluate.machine import PHASE_OVERRIDE, PHASE_RECIPE, exception_name
 from mblint.evaluate.objects import set_attribute
 from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.site import Site, SourceSite
-from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.unknown import ABSENT, Unknown
 from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance
 from mblint.launch.naming import gpu_of, world_size_of
 from mblint.launch.overrides import CliOverride, Skipped
@@ -375,6 +375,53 @@ def apply_set(session: Session, cfg: Instance, launch: Launch) -> None:
             owner[parts[-1]] = value
         else:
             set_attribute(machine, owner, parts[-1], value, site, frame)
+
+
+def apply_changes(session: Session, cfg: Instance, changes: Mapping[str, Any]) -> None:
+    """Carry out a fix's changes on the heap: new values by key; ABSENT takes a setting back to its class's default.
+
+    Raises CannotEvaluate for a key whose section is not there.
+    """
+    machine = session.machine
+    frame = machine_frame(machine)
+    for key, value in changes.items():
+        *sections, name = key.split(".")
+        owner: Any = cfg
+        for part in sections:
+            held = owner.attrs.get(part) if isinstance(owner, Instance) else None
+            if held is None and part == "env_vars":
+                held = machine.born({})
+                set_attribute(machine, owner, part, held, None, frame)
+            if not isinstance(held, (Instance, dict)):
+                raise CannotEvaluate(f"{key}: there is no {part}", None)
+            owner = held
+        if isinstance(owner, dict):
+            machine.touch(owner)
+            if value is ABSENT or value is None:
+                owner.pop(name, None)
+            else:
+                owner[name] = value
+        elif value is ABSENT:
+            _reset(session, owner, name)
+        else:
+            set_attribute(machine, owner, name, field_value(session, owner, name, value), SourceSite(None, "a fix"), frame)
+
+
+def _reset(session: Session, owner: Instance, name: str) -> None:
+    """Back to the default of the class; an attribute without one goes away."""
+    machine = session.machine
+    field = owner.cls.field_map.get(name) if owner.cls is not None else None
+    if field is not None and (field.default is not MISSING or field.factory is not MISSING):
+        default = field.default
+        if field.factory is not MISSING:
+            default = call(machine, field.factory, [], {}, None, machine_frame(machine))
+        machine.write(owner, name, default, None, None)
+    elif name in owner.attrs:
+        machine.trail.append((owner.attrs, name, owner.attrs[name]))
+        del owner.attrs[name]
+    if name in owner.origin:
+        machine.trail.append((owner.origin, name, owner.origin[name]))
+        del owner.origin[name]
 
 
 def _make_section(session: Session, cfg: Instance, path: list[str], class_name: str, site: Any, frame: Any) -> None:

@@ -43,7 +43,7 @@ class Session:
         upstream: Upstream,
         project: Sequence[Path] = (),
         facts: Facts | None = None,
-        overlay: dict[str, bytes] | None = None,
+        overlay: dict[str, bytes | str] | None = None,
     ) -> None:
         self.upstream = upstream
         self.facts = facts or Facts()
@@ -80,7 +80,17 @@ class Session:
             return any(path.startswith(root + "/") for root in self.project)
         return True
 
-    def module_of(self, path: Path, data: bytes | None = None) -> Module:
+    def text_of(self, path: str) -> str | None:
+        """The decoded text of a Python file that was read, or of an overlay; None when it is not at hand."""
+        held = self.modules.overlay.get(path)
+        if isinstance(held, str):
+            return held
+        for module in self.modules.loaded.values():
+            if isinstance(module, Module) and module.path == path:
+                return module.text
+        return None
+
+    def module_of(self, path: Path, data: bytes | str | None = None) -> Module:
         """The module of a file, under the name by which others import it. Raises SourceError."""
         resolved = os.path.realpath(path)
         name, root = module_name(resolved)
@@ -92,6 +102,21 @@ class Session:
             # Two scripts of one name in different folders: the second goes by its path.
             name = f"{name}@{resolved}"
         return self.modules.load_file(name, resolved, data)
+
+
+    def replace_sources(self, texts: Mapping[str, str]) -> None:
+        """Evaluate the project with these texts in place of its files (absolute path -> decoded text); an empty mapping
+        goes back to the files. What was learned of upstream stays."""
+        self.modules.overlay = dict(texts)
+        self.modules.drop(self.in_project)
+        machine = self.machine
+        held = {key: value for key, value in machine.memo.items() if self._is_upstream(key[0])}
+        machine.memo.clear()
+        machine.memo.update(held)
+
+    def _is_upstream(self, module: str) -> bool:
+        found = self.modules.loaded.get(module)
+        return found is not None and not self.in_project(getattr(found, "path", ""))
 
 
 def module_name(path: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from mblint.evaluate.contexts import MARK
 from mblint.evaluate.library import standard, torch
 from mblint.evaluate.library.objects import dataclass_init, object_method
 from mblint.evaluate.machine import Machine
@@ -67,6 +68,9 @@ def library_decorator(machine: Machine, decorator: External, target: Any) -> Any
         return standard.apply_dataclass(machine, target, {})
     if name in ("functools.cached_property", "abc.abstractproperty", "enum.property"):
         return Property(target)
+    if name in ("contextlib.contextmanager", "contextlib.asynccontextmanager") and isinstance(target, FunctionValue):
+        target.attrs[MARK] = True
+        return target
     if name in ("abc.abstractclassmethod",):
         return ClassMethod(target)
     if name in ("abc.abstractstaticmethod",):

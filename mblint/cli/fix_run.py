@@ -1,0 +1,87 @@
+"""The work of `mblint check --fix` and `--diff`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mblint.checker import Checked, Checker
+from mblint.cli.check_run import exit_code, report
+from mblint.cli.common_run import with_arguments
+from mblint.cli.options import wants_color
+from mblint.evaluate.modules import Module
+from mblint.findings import Finding
+from mblint.fix.apply import unified_diff
+from mblint.fix.prove import FixRun
+from mblint.fix.write import NewText, read_source, write_files
+from mblint.fixing import FileFixer, dependents
+from mblint.launch.run import Launch
+from mblint.launch.session import with_deep_stack
+from mblint.shown import shown_path
+
+if TYPE_CHECKING:
+    from mblint.settings_file import Loaded
+
+
+def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked, files: Sequence[Path]) -> int:
+    """Fix file by file, show or write the result, then report what remains."""
+    session = checker.session
+    recipes: dict[str, list[str]] = {}
+    for verdict in checked.verdicts:
+        module = session.modules.loaded.get(verdict.recipe.partition(":")[0])
+        if isinstance(module, Module):
+            recipes.setdefault(module.path, []).append(verdict.recipe)
+    fixable = {
+        finding.span.path
+        for verdict in checked.verdicts
+        for finding in verdict.findings
+        if finding.fixes and finding.span is not None and finding.span.path in recipes
+    }
+    users = dependents(session, recipes)
+    runs: dict[str, FixRun] = {}
+    digests: dict[str, str] = {}
+
+    def fix() -> None:
+        for path in sorted(fixable):
+            digests[path] = read_source(path).digest
+            seen_by = {user: recipes.get(user, []) for user in sorted(users.get(path, {path}))}
+            fixer = FileFixer(checker, lambda name: with_arguments(args, loaded, Launch(name)), path, seen_by)
+            runs[path] = fixer.fixed(args.unsafe_fixes, lambda finding: _selected(checker, finding))
+
+    with_deep_stack(fix)
+    changed = {path: run for path, run in runs.items() if run.applied}
+    if args.diff:
+        color = wants_color(args.color, sys.stdout)
+        for path, run in changed.items():
+            before = session.text_of(path) or ""
+            sys.stdout.write(unified_diff(path, before, run.sources[path], root=str(loaded.root), color=color))
+        count = sum(len(run.applied) for run in changed.values())
+        sys.stderr.write(f"{count} fixes would be applied in {len(changed)} files\n")
+        return 1 if changed else 0
+    written = write_files([NewText(path, run.sources[path], digests[path]) for path, run in changed.items()], str(loaded.root))
+    refused = [entry for entry in written if entry.refused]
+    for entry in refused:
+        sys.stderr.write(f"mblint: {shown_path(entry.path, str(loaded.root))}: not written: {entry.refused}\n")
+    failed = {entry.path for entry in refused}
+    count = sum(len(run.applied) for path, run in changed.items() if path not in failed)
+    if args.show_fixes:
+        for path, run in changed.items():
+            for applied in run.applied:
+                sys.stderr.write(f"{shown_path(path, str(loaded.root))}: {applied.finding.rule} {applied.fix.title}\n")
+    if count and args.quiet < 1:
+        sys.stderr.write(f"{count} fixes applied in {len(changed) - len(failed)} files\n")
+    session.replace_sources({})
+    from mblint.cli.check_run import check_paths
+    from mblint.cli.common_run import existing
+
+    again, files = check_paths(args, loaded, checker, existing(args.paths or ["."]))
+    if args.fix_only:
+        return exit_code(args, loaded, []) if not refused else 1
+    return report(args, loaded, session, again, checker, files)
+
+
+def _selected(checker: Checker, finding: Finding) -> bool:
+    return checker.select(finding.rule, finding.name)

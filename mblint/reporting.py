@@ -1,0 +1,113 @@
+"""From what was checked to what is reported: suppressions, per-file ignores, baseline, edits, rule texts."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mblint import __version__, baseline
+from mblint.checker import Checked
+from mblint.findings import Finding
+from mblint.fixing import with_edits
+from mblint.launch.session import Session
+from mblint.report.model import CheckedLaunch, Doubt, MemoryLine, Report, RuleText
+from mblint.ruleset.rule import Rule
+from mblint.shown import relative
+from mblint.suppress import suppress
+
+
+class Sources:
+    """Decoded texts of files, read once; None for what cannot be read as text."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.texts: dict[str, str | None] = {}
+
+    def __call__(self, path: str) -> str | None:
+        if path not in self.texts:
+            self.texts[path] = self.session.text_of(path) or self._read(path)
+        return self.texts[path]
+
+    def _read(self, path: str) -> str | None:
+        from mblint.fix.write import read_source
+
+        try:
+            return read_source(path).text
+        except (OSError, ValueError, LookupError):
+            return None
+
+
+def build_report(
+    checked: Checked,
+    rules: Sequence[Rule],
+    session: Session,
+    root: Path,
+    *,
+    active: Callable[[str, str], bool],
+    per_file_ignores: Mapping[str, Iterable[str]] | None = None,
+    baseline_file: Path | None = None,
+    files: Iterable[Path] = (),
+    memory: Sequence[MemoryLine] = (),
+) -> Report:
+    """Everything that the formats show. Raises UserError for a baseline that cannot be read."""
+    source = Sources(session)
+    findings = list(checked.file_findings)
+    for verdict in checked.verdicts:
+        findings += with_edits(verdict, source)
+    findings = [finding for finding in findings if not _ignored(finding, per_file_ignores or {}, root)]
+    known = {rule.id: rule.name for rule in rules}
+    undecided = {
+        (doubt.rule, verdict.span.path) for verdict in checked.verdicts if verdict.span is not None for doubt in verdict.undecided
+    }
+    outcome = suppress(
+        findings,
+        source,
+        known,
+        files=[os.path.realpath(path) for path in files],
+        active={rule for rule, name in known.items() if active(rule, name)},
+        undecided=undecided,
+    )
+    kept = [*outcome.findings, *(f for f in outcome.extra if active(f.rule, f.name))]
+    baselined = 0
+    if baseline_file is not None and baseline_file.exists():
+        places = {verdict.recipe for verdict in checked.verdicts} | {relative(str(path), str(root)) for path in files}
+        compared = baseline.compare(kept, baseline.load(str(baseline_file)), str(root), places)
+        kept, baselined = compared.new, len(compared.known)
+    return Report(
+        findings=tuple(kept),
+        launches=tuple(CheckedLaunch(v.id, v.recipe, v.verdict, v.span) for v in checked.verdicts),
+        undecided=tuple(Doubt(v.recipe, d.rule, d.name, d.because) for v in checked.verdicts for d in v.undecided),
+        suppressed=tuple(outcome.suppressed),
+        rules={rule.id: rule_text(rule) for rule in rules if any(f.rule == rule.id for f in kept)},
+        versions={**session.versions, "upstream": session.upstream.pair},
+        memory=tuple(memory),
+        source=source,
+        root=str(root),
+        files=checked.files,
+        baselined=baselined,
+        tool_version=__version__,
+    )
+
+
+def rule_text(rule: Rule) -> RuleText:
+    """What is said of a rule apart from its page."""
+    data: Mapping[str, Any] = rule.data
+    return RuleText(rule.id, rule.name, rule.title, rule.severity, rule.outcome, str(data.get("why", rule.title)).strip())
+
+
+def _ignored(finding: Finding, ignores: Mapping[str, Iterable[str]], root: Path) -> bool:
+    if finding.span is None or not ignores:
+        return False
+    path = relative(finding.span.path, str(root))
+    for pattern, selectors in ignores.items():
+        if fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(Path(path).name, pattern):
+            if any(finding.rule.startswith(s.upper()) or finding.name == s for s in selectors):
+                return True
+    return False
+
+
+__all__ = ["Sources", "build_report", "replace", "rule_text"]
