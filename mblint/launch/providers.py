@@ -125,31 +125,22 @@ class Providers:
         function = self._function("from_hf_pretrained")
         cls = args[0] if args and isinstance(args[0], ClassValue) else self._auto_bridge()
         path = args[1] if len(args) > 1 else kwargs.get("path", kwargs.get("model_id"))
-        # No facts say to which revision of a model they belong.
         rest = {key: value for key, value in kwargs.items() if key not in ("path", "revision")}
-        made = self._evaluated_bridge(m, function, cls, path, rest, site, frame)
-        if kwargs.get("revision") is not None and "hf_model_revision" in made.attrs:
-            made.attrs["hf_model_revision"] = Unknown("facts of a model are not those of one revision")
-        return made
-
-    def _evaluated_bridge(
-        self, m: Machine, function: FunctionValue | None, cls: ClassValue | None, path: Any, rest: dict[str, Any], site: Any, frame: Any
-    ) -> Any:
+        pinned = kwargs.get("revision") is not None
         if function is None or cls is None:
             made = m.new_instance(cls, "an AutoBridge")
             made.attrs[KEY] = (path,)
             return made
         if not all(isinstance(value, (*PLAIN, External)) for value in (path, *rest.values())):
             return self._run(function, [cls, path], rest, site, frame)
-        key = (path, cls.full_name, *sorted(rest.items(), key=lambda item: item[0]))
-        try:
-            pristine = self._remember(("bridge", key), lambda: self._run(function, [cls, path], rest, None, frame))
-        except TypeError:  # an argument that cannot be part of a key
-            return self._run(function, [cls, path], rest, site, frame)
+        key = (path, cls.full_name, pinned, *sorted(rest.items()))
+        pristine = self._remember(("bridge", key), lambda: self._run(function, [cls, path], rest, None, frame))
         if not isinstance(pristine, Instance) or pristine.cls is None:
             # Its methods still have to be found: what they give is an object of which only what is set is known.
             pristine = m.new_instance(cls, getattr(pristine, "reason", "") or "AutoBridge was not evaluated")
         pristine.attrs.setdefault(KEY, key)
+        if pinned and "hf_model_revision" in pristine.attrs:
+            pristine.attrs["hf_model_revision"] = Unknown("no facts say to which revision of a model they belong")
         return copy_value(m, pristine)
 
     def _to_megatron_provider(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
@@ -348,6 +339,8 @@ def same_graph(left: Any, right: Any, depth: int = 0) -> bool:
         return len(left) == len(right) and all(name in right and same_graph(value, right[name], depth + 1) for name, value in left.items())
     if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(same_graph(a, b, depth + 1) for a, b in zip(left, right, strict=True))
+    if kind is Unknown:
+        return bool(left.reason == right.reason)
     return bool(left == right) if isinstance(left, (*PLAIN, External, set)) else False
 
 
