@@ -222,7 +222,7 @@ def fix_inputs(launch: ResolvedLaunch, findings: Iterable[Finding]) -> FixInputs
     writes = {key: launch.origins(key) for key in keys}
     own = launch.span is not None and launch.session.in_project(launch.span.path)
     hints = {key: hint for key in keys if (hint := launch.annotation(key))}
-    return FixInputs(writes, launch.span if own else None, hints, not isinstance(launch.get("env_vars"), dict))
+    return FixInputs(writes, launch.body if own else None, hints, not isinstance(launch.get("env_vars"), dict))
 
 
 def unreadable(error: SourceError) -> Finding:

@@ -43,12 +43,14 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
     users = dependents(session, recipes)
     runs: dict[str, FixRun] = {}
     digests: dict[str, str] = {}
+    originals: dict[str, str] = {}
 
     def fix() -> None:
         for path in sorted(fixable):
             digests[path] = read_source(path).digest
             seen_by = {user: recipes.get(user, []) for user in sorted(users.get(path, {path}))}
             fixer = FileFixer(checker, lambda name: with_arguments(args, loaded, Launch(name)), path, seen_by)
+            originals[path] = fixer.original
             runs[path] = fixer.fixed(args.unsafe_fixes, lambda finding: _selected(checker, finding))
 
     with_deep_stack(fix)
@@ -56,8 +58,7 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
     if args.diff:
         color = wants_color(args.color, sys.stdout)
         for path, run in changed.items():
-            before = session.text_of(path) or ""
-            sys.stdout.write(unified_diff(path, before, run.sources[path], root=str(loaded.root), color=color))
+            sys.stdout.write(unified_diff(path, originals[path], run.sources[path], root=str(loaded.root), color=color))
         count = sum(len(run.applied) for run in changed.values())
         sys.stderr.write(f"{count} fixes would be applied in {len(changed)} files\n")
         return 1 if changed else 0

@@ -127,7 +127,8 @@ class _Planner:
     def rename(self, old: str, new: str) -> Refusal | None:
         last = self.writes[old][-1]
         mine = [write for write in self.writes[old] if write.in_project]
-        if len(mine) == 1 and not self.writes.get(new):
+        # What a library wrote to the new name came before; the proof tells if it did not.
+        if len(mine) == 1 and not any(write.in_project for write in self.writes.get(new, ())):
             if is_python(last.span.path) and self._in_function(last.span):
                 file = self._file(last.span.path)
                 done = file if isinstance(file, Refusal) else file.rename(last.span, old, new)

@@ -42,6 +42,8 @@ class ResolvedLaunch:
         self.cfg = cfg
         self.name = name
         self.span = span
+        self.body: Span | None = None
+        """The whole recipe function; `span` is its first line."""
         world = session.world
         self.world_size: int | Unknown = (
             world.world_size if world.world_size is not None else Unknown("the number of GPUs is not known")

@@ -288,13 +288,14 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
     world.env = dict(launch.env or {})
     world.env_known = launch.env is not None
     try:
-        span = None
+        span = body = None
         condition = None
         if launch.recipe is None:
             cfg = plain_config(session)
         else:
             function = find_recipe(session, launch.recipe)
             span = _definition(function)
+            body = Site(function.module, function.node).span() if isinstance(function, FunctionValue) else None
             cfg = _call_recipe(session, function, decisions or [])
             condition = _condition(session) if machine.path_taken else None
         machine.phase, machine.go_on = PHASE_OVERRIDE, False
@@ -302,6 +303,7 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
         apply_set(session, cfg, launch)
         resolved = ResolvedLaunch(session, cfg, launch.recipe or launch.id or "plain", span, world.env_known)
         resolved.skipped = skipped
+        resolved.body = body
         resolved.condition = condition
         yield resolved
     finally:

@@ -99,6 +99,12 @@ class LaunchSpec:
     more: Unknown | None = None
     unread: tuple[tuple[str, Span | None], ...] = ()
     """Arguments that were seen and not understood, each with its place."""
+    lenient_kwargs: bool = False
+    """The launcher drops keyword arguments that the recipe does not take, in silence."""
+    quiet_keys: frozenset[str] = frozenset()
+    """Top-level keys of the layers that belong to the launcher and are no config sections."""
+    foreign_resolvers: bool = False
+    """The launcher registers OmegaConf resolvers of its own: what they give is unknown, not an error."""
 
     def coverage(self) -> tuple[int, int]:
         """How many keys the launch gives whose value is known, and how many where it is not, or the key is

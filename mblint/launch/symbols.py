@@ -27,7 +27,7 @@ class Construct:
     """An object that upstream builds from a mapping with `_target_`.
 
     `call` is False where `_call_: false` only names the target (an enum class, a dtype, a function);
-    values inside may be `Construct` again.
+    values inside may be `Construct` again. `spans` has the places of the keyword arguments.
     """
 
     target: str
@@ -36,6 +36,7 @@ class Construct:
     call: bool = True
     partial: bool = False
     span: Span | None = None
+    spans: dict[str, Span] = field(default_factory=dict, compare=False)
 
 
 ACTIVATIONS: dict[str, str] = {
