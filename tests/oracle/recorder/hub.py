@@ -24,7 +24,7 @@ def read_models(folder: Path) -> dict[str, dict[str, Any]]:
 
 def install(models: dict[str, dict[str, Any]], cache: Path) -> None:
     """Answer the transformers package's questions to the hub from `models`; `cache` holds the files it reads."""
-    from transformers import AutoConfig, PretrainedConfig
+    from transformers import AutoConfig, AutoProcessor, AutoTokenizer, PretrainedConfig
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     from transformers.utils import hub
@@ -67,6 +67,13 @@ def install(models: dict[str, dict[str, Any]], cache: Path) -> None:
         return config
 
     AutoConfig.from_pretrained = classmethod(from_pretrained)
+
+    def no_files(cls: Any, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
+        raise OSError(f"{pretrained_model_name_or_path} does not appear to have tokenizer or processor files")
+
+    # Newer transformers would make an empty tokenizer of a config alone.
+    for kind in (AutoTokenizer, AutoProcessor):
+        kind.from_pretrained = classmethod(no_files)
 
 
 def without_revisions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from typing import Any
 
@@ -16,6 +17,29 @@ def named_size(recipe: str) -> tuple[int, str] | None:
     """GPU count and GPU type that a recipe's name gives: `..._64gpu_gb200_...` is `(64, "gb200")`."""
     match = _NAME.search(recipe.rpartition(":")[2])
     return (int(match[1]), match[2]) if match else None
+
+
+def size_of(recipe: str, config: Any) -> tuple[int, str]:
+    """What the name says; else the fewest GPUs that hold the recipe's parallel sizes, of type h100.
+
+    The dense and the expert grid must both fill the world, so it is their least common multiple.
+    """
+    named = named_size(recipe)
+    if named:
+        return named
+    model = config.model
+    sizes = {
+        name: getattr(model, name, None) or 1
+        for name in (
+            "tensor_model_parallel_size",
+            "pipeline_model_parallel_size",
+            "context_parallel_size",
+            "expert_model_parallel_size",
+        )
+    }
+    tensor, pipeline, context, expert = sizes.values()
+    expert_tensor = getattr(model, "expert_tensor_parallel_size", None) or tensor
+    return math.lcm(tensor * pipeline * context, expert_tensor * expert * pipeline), "h100"
 
 
 def record_recipes(loaded: upstream.Upstream, package: str) -> tuple[dict[str, Any], dict[str, str]]:

@@ -174,19 +174,27 @@ class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
-def distribution_version(
-    packages: Mapping[str, str], real: Callable[[str], str]
-) -> Callable[[str], str]:
+def distribution_of(package: str) -> str:
+    """The distribution that an import name comes from."""
+    return DISTRIBUTIONS.get(package, package).replace("_", "-").lower()
+
+
+def distribution_version(packages: Mapping[str, str], real: Callable[[str], str]) -> Callable[[str], str]:
     """`importlib.metadata.version` that also knows the stand-ins."""
-    known = {
-        DISTRIBUTIONS.get(name, name).replace("_", "-").lower(): version for name, version in packages.items()
-    }
+    known = {distribution_of(name): version for name, version in packages.items()}
 
     def version(distribution_name: str) -> str:
         key = distribution_name.replace("_", "-").lower()
         return known[key] if key in known else real(distribution_name)
 
     return version
+
+
+def distributions(
+    packages: Mapping[str, str], real: Callable[[], Mapping[str, list[str]]]
+) -> Callable[[], Mapping[str, list[str]]]:
+    """`importlib.metadata.packages_distributions` that also knows the stand-ins."""
+    return lambda: {**real(), **{name: [distribution_of(name)] for name in packages}}
 
 
 def install(overrides: Mapping[str, str | None] | None = None) -> dict[str, str]:
@@ -201,5 +209,7 @@ def install(overrides: Mapping[str, str | None] | None = None) -> dict[str, str]
         else:
             packages[name] = version
     sys.meta_path.insert(0, StandInFinder(packages))
-    importlib.metadata.version = distribution_version(packages, importlib.metadata.version)
+    metadata = importlib.metadata
+    metadata.version = distribution_version(packages, metadata.version)
+    metadata.packages_distributions = distributions(packages, metadata.packages_distributions)
     return packages

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import launch, launches, machine, upstream
 from .encode import changes, flatten
-from .recipes import named_size
+from .recipes import named_size, size_of
 
 
 def record_verdicts(
@@ -25,7 +25,7 @@ def record_verdicts(
     for package in args.package or upstream.PACKAGES:
         found, wrong = upstream.recipes(package)
         failed.update(wrong)
-        functions.update({name: function for name, function in found.items() if named_size(name)})
+        functions.update(found)
     if args.launches:
         asked = iter(read_launches(args.launches))
     else:
@@ -59,29 +59,32 @@ def ask(
 ) -> Iterator[dict[str, Any]]:
     """Every recipe as it is, then `count` random launches spread evenly over the recipes of each package."""
     built: dict[str, Any] = {}
+    sizes: dict[str, tuple[int, str]] = {}
     for name, function in functions.items():
-        size = named_size(name)
-        assert size is not None
+        size, gpu = named_size(name) or (8, "h100")
         try:
-            with machine.launch_on(size[1], size[0], loaded.folder), upstream.quiet():
-                built[name] = function()
+            with machine.launch_on(gpu, size, loaded.folder), upstream.quiet():
+                config = function()
         except Exception as error:
             failed[name] = f"{type(error).__name__}: {error}"
             continue
-        yield {"recipe": name, "world_size": size[0], "gpu": size[1], "overrides": {}}
+        if not hasattr(config, "model"):
+            continue
+        if named_size(name) is None and any(map(named_size, functions)):
+            continue  # a release that names sizes: the other names are aliases and bases
+        built[name], sizes[name] = config, size_of(name, config)
+        yield {"recipe": name, "world_size": sizes[name][0], "gpu": sizes[name][1], "overrides": {}}
     for package in upstream.PACKAGES:
         names = [name for name in built if name.startswith(f"{package}.")]
         seen: set[str] = set()
         while names and len(seen) < count:
             name = source.choice(names)
-            size = named_size(name)
-            assert size is not None
             keys = [key for key in launches.CATALOGUE if launch.can_assign(built[name], key)]
             overrides = launches.choose_overrides(keys, source)
             one = {
                 "recipe": name,
-                "world_size": launches.choose_world(size[0], source),
-                "gpu": size[1],
+                "world_size": launches.choose_world(sizes[name][0], source),
+                "gpu": sizes[name][1],
                 "overrides": overrides,
             }
             text = json.dumps(one, sort_keys=True)
