@@ -20,7 +20,7 @@ def _fp8(recipe: str, gather: bool, **more: object) -> dict[str, object]:
 
 
 _MX: Final = {
-    "fp8": "hybrid",
+    "fp8": "e4m3",
     "fp8_recipe": "mxfp8",
     "fp8_param_gather": True,
     "reuse_grad_buf_for_mxfp8_param_ag": True,
@@ -37,7 +37,21 @@ _DEFAULTS: Final[dict[str, object]] = {
     "fp4": None,
     "fp4_recipe": "nvfp4",
     "fp4_param_gather": False,
+    "first_last_layers_bf16": False,
+    "num_layers_at_start_in_bf16": 0,
+    "num_layers_at_end_in_bf16": 0,
+    "loss_scale": None,
 }
+
+
+def _ends(start: int, end: int) -> dict[str, object]:
+    return {
+        "first_last_layers_bf16": True,
+        "num_layers_at_start_in_bf16": start,
+        "num_layers_at_end_in_bf16": end,
+    }
+
+
 RECIPES: Final[dict[str, dict[str, object]]] = {
     "bf16_mixed": _BF16,
     "fp16_mixed": _FP16,
@@ -45,15 +59,15 @@ RECIPES: Final[dict[str, dict[str, object]]] = {
     "fp16_with_fp8_delayed_scaling_mixed": {**_FP16, **_fp8("delayed", True)},
     "bf16_with_mxfp8_mixed": {**_BF16, **_MX},
     "fp16_with_mxfp8_mixed": {**_FP16, **_MX},
-    "bf16_with_fp8_current_scaling_mixed": {**_BF16, **_fp8("tensorwise", True)},
-    "fp16_with_fp8_current_scaling_mixed": {**_FP16, **_fp8("tensorwise", True)},
-    "nemotron_h_bf16_with_fp8_current_scaling_mixed": {**_BF16, **_fp8("tensorwise", True)},
-    "nanov2_bf16_with_fp8_current_scaling_mixed": {**_BF16, **_fp8("blockwise", True)},
+    "bf16_with_fp8_current_scaling_mixed": {**_BF16, **_fp8("tensorwise", True), **_ends(1, 1)},
+    "fp16_with_fp8_current_scaling_mixed": {**_FP16, **_fp8("tensorwise", True), **_ends(1, 1)},
+    "nemotron_h_bf16_with_fp8_current_scaling_mixed": {**_BF16, **_fp8("tensorwise", True), **_ends(2, 2)},
+    "nanov2_bf16_with_fp8_current_scaling_mixed": {**_BF16, **_fp8("blockwise", True), **_ends(2, 2)},
     "bf16_with_fp8_subchannel_scaling_mixed": {**_BF16, **_fp8("blockwise", False)},
     "fp16_with_fp8_subchannel_scaling_mixed": {**_FP16, **_fp8("blockwise", False)},
     "bf16_with_nvfp4_mixed": {**_BF16, **_NVFP4},
-    "nemotron_3_super_bf16_with_nvfp4_mixed": {**_BF16, **_NVFP4},
-    "nemotron_3_ultra_bf16_with_nvfp4_mixed": {**_BF16, **_NVFP4},
+    "nemotron_3_super_bf16_with_nvfp4_mixed": {**_BF16, **_NVFP4, **_ends(0, 14)},
+    "nemotron_3_ultra_bf16_with_nvfp4_mixed": {**_BF16, **_NVFP4, **_ends(0, 16)},
 }
 
 
@@ -106,7 +120,8 @@ def fp8_recipe(view: View) -> object:
     """The FP8 scaling recipe ("delayed", "tensorwise", "mxfp8", "blockwise"); absent without FP8."""
     if not view.value("precision.fp8"):
         view.stop()
-    return _field(view, "fp8_recipe", "model.fp8_recipe")
+    name = _field(view, "fp8_recipe", "model.fp8_recipe")
+    return name.rpartition(".")[2] if isinstance(name, str) else name
 
 
 @fact("precision.fp8_param_gather")
@@ -125,3 +140,59 @@ def fp4(view: View) -> object:
 def grad_reduce_in_fp32(view: View) -> bool:
     """Whether gradients are reduced in fp32."""
     return bool(_field(view, "grad_reduce_in_fp32", "ddp.grad_reduce_in_fp32"))
+
+
+@fact("precision.recipe_names")
+def recipe_names(view: View) -> list[str]:
+    """Names of the mixed precision recipes that megatron-bridge up to 0.6 knows."""
+    return sorted(RECIPES)
+
+
+@fact("precision.optimizer_bf16")
+def optimizer_bf16(view: View) -> bool:
+    """Whether the optimizer takes the model's weights for bf16."""
+    return bool(_field(view, "bf16", "optimizer.bf16"))
+
+
+@fact("precision.optimizer_fp16")
+def optimizer_fp16(view: View) -> bool:
+    """Whether the optimizer takes the model's weights for fp16."""
+    return bool(_field(view, "fp16", "optimizer.fp16"))
+
+
+@fact("precision.buffer_reuse")
+def buffer_reuse(view: View) -> bool:
+    """Whether MXFP8 parameters are gathered into the gradient buffer. Megatron-FSDP switches it off."""
+    if view.flag("fsdp.megatron"):
+        return False
+    name = "reuse_grad_buf_for_mxfp8_param_ag"
+    return bool(_field(view, name, f"ddp.{name}", f"optimizer.{name}"))
+
+
+@fact("precision.ends_in_bf16")
+def ends_in_bf16(view: View) -> bool:
+    """Whether the first and last layers stay in bf16 under FP8 or FP4."""
+    return bool(_field(view, "first_last_layers_bf16", "model.first_last_layers_bf16"))
+
+
+def _count(view: View, name: str) -> int:
+    value = _field(view, name, f"model.{name}")
+    return value if isinstance(value, int) else view.stop()
+
+
+@fact("precision.layers_at_start")
+def layers_at_start(view: View) -> int:
+    """Layers at the start that stay in bf16 where first and last layers do."""
+    return _count(view, "num_layers_at_start_in_bf16")
+
+
+@fact("precision.layers_at_end")
+def layers_at_end(view: View) -> int:
+    """Layers at the end that stay in bf16 where first and last layers do."""
+    return _count(view, "num_layers_at_end_in_bf16")
+
+
+@fact("precision.loss_scale")
+def loss_scale(view: View) -> object:
+    """A constant loss scale, or None (dynamic under fp16)."""
+    return _field(view, "loss_scale", "optimizer.loss_scale")
