@@ -15,7 +15,7 @@ from mblint.evaluate.errors import BudgetExceeded, Failure, Raised, StopEvaluati
 from mblint.evaluate.machine import PHASE_LAUNCH, Machine, exception_name, exception_text
 from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.unknown import Unknown
-from mblint.evaluate.values import MISSING, ClassValue, FunctionValue, Instance
+from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance
 from mblint.launch.session import Session
 
 UPDATE = ("megatron.bridge.training.config", "runtime_config_update")
@@ -48,7 +48,7 @@ def install(session: Session) -> None:
         values = list(args) + [kwargs[name] for name in ("world_size", "parallel_size", "mask") if name in kwargs]
         size, parallel, mask = values[:3]
         if isinstance(size, int) and all(isinstance(x, int) for x in parallel) and all(isinstance(x, bool) for x in mask):
-            return [list(group) for group in rank_groups(size, tuple(parallel), tuple(mask))]
+            return [list(first_group(tuple(parallel), tuple(mask)))]
         return Unknown("rank groups of unknown sizes")
 
     def nothing(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
@@ -62,33 +62,29 @@ def install(session: Session) -> None:
         return Unknown("weights that are not known")
 
     machine.special_functions["megatron.core.datasets.utils.normalize"] = normalize
-    machine.special_functions[f"{GROUPS}.create_group"] = stop
+    def group(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        return External("a process group")
+
+    machine.special_functions[f"{GROUPS}.create_group"] = group
     machine.special_functions["megatron.core.hyper_comm_grid.HyperCommGrid.create_pg"] = nothing
     machine.special_functions[f"{GROUPS}.generate_masked_orthogonal_rank_groups"] = groups
     machine.special_functions["megatron.bridge.training.initialize._set_random_seed"] = stop
 
 
 @lru_cache(maxsize=256)
-def rank_groups(world_size: int, parallel: tuple[int, ...], mask: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
-    """Ranks that differ only in the masked dimensions, the first dimension varying fastest.
+def first_group(parallel: tuple[int, ...], mask: tuple[bool, ...]) -> tuple[int, ...]:
+    """The group of rank 0: ranks that differ from it only in the masked dimensions, the first dimension varying fastest.
 
-    `parallel` holds the size of each dimension; their product is `world_size`.
+    `parallel` holds the size of each dimension. The other groups are this one, shifted; the process that is looked at is
+    rank 0, and it makes no difference to the others that they are made.
     """
-    strides = []
+    group = [0]
     stride = 1
-    for size in parallel:
-        strides.append(stride)
+    for size, masked in zip(parallel, mask, strict=True):
+        if masked:
+            group = [base + index * stride for index in range(size) for base in group]
         stride *= size
-
-    def offsets(wanted: bool) -> list[int]:
-        found = [0]
-        for size, step, masked in zip(parallel, strides, mask, strict=True):
-            if masked is wanted:
-                found = [base + index * step for index in range(size) for base in found]
-        return found
-
-    inner = offsets(True)
-    return tuple(tuple(sorted(base + offset for offset in inner)) for base in offsets(False))
+    return tuple(sorted(group))
 
 
 def run_path(session: Session, cfg: Instance) -> PathOutcome:
