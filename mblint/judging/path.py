@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from mblint.evaluate.errors import Failure
@@ -28,16 +29,56 @@ def path_findings(launch: ResolvedLaunch, outcome: PathOutcome) -> list[Finding]
     findings: list[Finding] = []
     inputs: dict[str, Failure] = {}
     for failure in outcome.failures:
-        keys = keys_of(failure.guards, paths)
+        keys = with_sources(launch, keys_of(failure.guards, paths))
         missing = [key for key in keys if _INPUT_KEY.search(key) and launch.get(key) in (None, "", [])]
         if missing:
             for key in missing[:1]:
                 inputs.setdefault(key, failure)
             continue
         findings.append(_check_finding(launch, failure, keys))
+    findings = _one_per_line(findings)
     if inputs:
         findings.append(_input_finding(launch, inputs))
     return findings
+
+
+def with_sources(launch: ResolvedLaunch, keys: list[str]) -> list[str]:
+    """The keys, and after each that the launch path itself computed the keys that it was computed from.
+
+    `validation.eval_global_batch_size` was filled in from `train.global_batch_size`: that is the line to look at.
+    """
+    found = dict.fromkeys(keys)
+    for key in keys:
+        writes = launch.all_writes(key)
+        if not writes or writes[-1].phase != PHASE_LAUNCH or writes[0].phase != PHASE_LAUNCH:
+            continue
+        for source in launch.computed_from(key):
+            if launch.origins(source):
+                found.setdefault(source)
+    return list(found)
+
+
+def _one_per_line(findings: list[Finding]) -> list[Finding]:
+    """Checks that fail because of one line are one finding: the first that the launch would meet, the others beside it."""
+    kept: dict[object, Finding] = {}
+    for finding in findings:
+        place = (finding.span, next(iter(finding.keys), finding.message)) if finding.span is not None else finding.message
+        first = kept.get(place)
+        if first is None:
+            kept[place] = finding
+            continue
+        also = tuple(
+            Related(related.span, f"a further check that fails: {finding.message.partition(': ')[2]}")
+            for related in finding.related
+            if related.message.startswith("the check: ")
+        )
+        kept[place] = replace(
+            first,
+            related=first.related + also,
+            enforced_by=tuple(dict.fromkeys([*first.enforced_by, *finding.enforced_by])),
+            keys={**finding.keys, **first.keys},
+        )
+    return list(kept.values())
 
 
 def _check_finding(launch: ResolvedLaunch, failure: Failure, keys: list[str]) -> Finding:

@@ -227,6 +227,26 @@ class ResolvedLaunch:
             return self._entry_writes(key)
         return ()
 
+    def computed_from(self, key: str) -> list[str]:
+        """Keys that the last write of a key by evaluated code read on its right-hand side, where they can be named."""
+        section, _, name = key.rpartition(".")
+        owner = self._section(section)
+        write = owner.origin.get(name) if isinstance(owner, Instance) else None
+        if write is None or not isinstance(write.site, Site):
+            return []
+        found: list[str] = []
+        for statement in ast.walk(write.site.module.tree):
+            if not isinstance(statement, ast.Assign) or write.site.node not in statement.targets:
+                continue
+            for node in ast.walk(statement.value):
+                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                    parts = ast.unparse(node).split(".")[1:]
+                    for prefix in ("", f"{section}."):
+                        dotted = prefix + ".".join(parts)
+                        if parts and self.get(dotted) is not ABSENT and dotted not in found:
+                            found.append(dotted)
+        return found
+
     def _entry_writes(self, key: str) -> tuple[Write, ...]:
         head, _, entry = key.partition(".")
         held = self.cfg.attrs.get(head)
