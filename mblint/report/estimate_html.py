@@ -127,7 +127,7 @@ def _detail(launch: LaunchMemory, full: float, capacity: float | None) -> Iterat
     if judgement is not None and found is not None and launch.capacity is not None:
         yield (
             f"<p>Between {gib(judgement.low_bytes)} and {gib(judgement.high_bytes)} GiB"
-            f" ({found.error:.0%} of what is allocated, and the allowance's range);"
+            f" ({judgement.band});"
             f" a {_text(launch.gpu)} holds {launch.capacity.low_gib:.1f} to"
             f" {launch.capacity.high_gib:.1f} GiB ({_text(launch.capacity.source)}).</p>"
         )

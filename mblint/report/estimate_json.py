@@ -50,6 +50,7 @@ def estimate_entry(launch: LaunchMemory) -> dict[str, Any]:
         entry["relative_error"] = launch.estimate.error
         entry["not_modelled"] = list(launch.estimate.not_modelled)
         entry["approximated"] = list(launch.estimate.approximated)
+        entry["shorter_batches"] = launch.estimate.shorter or None
     entry["capacity"] = launch.capacity and {
         "low_gib": launch.capacity.low_gib,
         "high_gib": launch.capacity.high_gib,

@@ -203,11 +203,8 @@ def _verdict(launch: LaunchMemory) -> Text:
         of = f" on stage {worst.stage} of {len(launch.stages)}" if len(launch.stages) > 1 else ""
         text.append(f"; the peak is in the {worst.moment}{of}")
     if judgement is not None and launch.estimate is not None:
-        text.append(
-            f"\n  between {gib(judgement.low_bytes)} and {gib(judgement.high_bytes)} GiB"
-            f" ({launch.estimate.error:.0%} of what is allocated, and the allowance's range)",
-            style="dim",
-        )
+        low, high = gib(judgement.low_bytes), gib(judgement.high_bytes)
+        text.append(f"\n  between {low} and {high} GiB ({judgement.band})", style="dim")
         doubts = [judgement.because] if judgement.because else []
         if judgement.capacity is None:
             names = (

@@ -45,7 +45,7 @@ CAPACITIES: Final[dict[str, Capacity]] = {
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """Whether a launch fits. `low_bytes` and `high_bytes` bound what the worst GPU will hold, by the stated
-    error."""
+    error; `band` says where they are from."""
 
     verdict: Verdict
     gpu: str
@@ -55,6 +55,7 @@ class Judgement:
     head_room_bytes: int
     largest: str
     because: str
+    band: str = ""
 
 
 def judge(estimate: Estimate, gpu: str) -> Judgement:
@@ -62,7 +63,8 @@ def judge(estimate: Estimate, gpu: str) -> Judgement:
 
     "does not fit": even the lower end is more than the largest part of that name holds. "close": the upper
     end is. Where parts of the launch are not counted the estimate is a lower bound, so "fits" is not said;
-    of what is only roughly counted nothing is said but that its state alone is too large.
+    of what is only roughly counted nothing is said but that its state alone is too large. Where batches may
+    be shorter than the sequence length, only the state is certain, and the upper end is a full batch's.
     """
     capacity = CAPACITIES.get(gpu.lower())
     worst, margin = estimate.worst, estimate.allowance
@@ -70,14 +72,20 @@ def judge(estimate: Estimate, gpu: str) -> Judgement:
         keys = ", ".join(sorted(estimate.missing))
         return Judgement("unknown", gpu, capacity, 0, 0, 0, "", f"not known: {keys}")
     allocated = worst.allocated_bytes
-    # Of a model that is counted as a similar one, only weights, gradients and optimizer states are certain.
-    certain = estimate.static_bytes or 0 if estimate.approximated else allocated
-    low = round(certain * (1 - estimate.error) + margin.low_bytes)
+    # Of batches whose length the data decide, and of a model that is counted as a similar one, nothing but the
+    # state is certain.
+    certain = (estimate.static_bytes or 0) * (1 - estimate.state_error)
+    band = f"{estimate.error:.0%} of what is allocated, and the allowance's range"
+    if estimate.approximated or estimate.shorter:
+        band = f"from the state alone to all of it, with {estimate.error:.0%} and the allowance's range"
+    else:
+        certain = max(certain, allocated * (1 - estimate.error))
+    low = round(certain + margin.low_bytes)
     high = round(allocated * (1 + estimate.error) + margin.typical_bytes)
     largest = max(worst.components, key=lambda name: worst.components[name], default="")
     if capacity is None:
         because = f"the memory of GPU type {gpu!r} is not known" if gpu else "the GPU type is not known"
-        return Judgement("unknown", gpu, None, low, high, 0, largest, because)
+        return Judgement("unknown", gpu, None, low, high, 0, largest, because, band)
     room = round(capacity.low_gib * GIB) - allocated - margin.typical_bytes
     doubts = []
     if estimate.not_modelled:
@@ -88,6 +96,8 @@ def judge(estimate: Estimate, gpu: str) -> Judgement:
         verdict: Verdict = "does not fit"
     elif high > capacity.low_gib * GIB and not estimate.approximated:
         verdict = "close"
+        if estimate.shorter:
+            doubts.append(f"this is with full batches: {estimate.shorter}")
     else:
         verdict = "unknown" if doubts else "fits"
-    return Judgement(verdict, gpu, capacity, low, high, room, largest, "; ".join(doubts))
+    return Judgement(verdict, gpu, capacity, low, high, room, largest, "; ".join(doubts), band)

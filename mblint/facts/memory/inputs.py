@@ -13,6 +13,7 @@ from mblint.facts.memory.model_shape import ModelShape, read_model
 from mblint.facts.memory.peft import Peft, read_peft
 from mblint.facts.memory.precision import Precision, read_precision
 from mblint.facts.memory.reading import Reader, Source
+from mblint.facts.memory.sequences import shorter_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Inputs:
     te_version: tuple[int, ...]
     not_modelled: tuple[str, ...]
     approximated: tuple[str, ...]
+    shorter: str
 
     @property
     def tokens(self) -> int:
@@ -194,6 +196,7 @@ def read_inputs(source: Source) -> tuple[Inputs | None, dict[str, str]]:
         te_version=_version(source.versions.get("te", "")),
         not_modelled=tuple(dict.fromkeys(notes)),
         approximated=tuple(dict.fromkeys(rough)),
+        shorter=shorter_batches(source),
     )
     return (None, read.missing) if read.missing else (inputs, {})
 

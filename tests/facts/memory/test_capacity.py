@@ -84,3 +84,47 @@ def test_allowance(plain, launch) -> None:
     assert expandable.components[FRAGMENTATION] < alone.components[FRAGMENTATION]
     graphs = estimate(plain(cuda_graph_impl="local")).allowance
     assert GRAPHS in graphs.components and GRAPHS not in alone.components
+
+
+SFT = {"dataset.__class__": "megatron.bridge.data.builders.gpt_sft.GPTSFTDatasetConfig"}
+HF = {"dataset.__class__": "megatron.bridge.data.builders.direct_hf_sft.DirectHFSFTDatasetConfig"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "may_be_shorter"),
+    [
+        ({}, False),
+        ({"dataset.__class__": "megatron.bridge.training.config.GPTDatasetConfig"}, False),
+        ({**SFT, "dataset.enable_offline_packing": True}, False),
+        ({**SFT, "dataset.enable_offline_packing": False}, True),
+        ({**SFT, "dataset.dataset_kwargs": {"pad_to_max_length": True}}, False),
+        ({**SFT, "dataset.dataset_kwargs": {"pad_to_max_length": False}}, True),
+        ({**HF, "dataset.pad_to_max_length": True}, False),
+        ({**HF, "dataset.pad_to_max_length": False}, True),
+        ({**HF, "dataset.pad_to_max_length": Unknown("x")}, True),
+        ({**HF, "dataset.pad_to_max_length": True, "dataset.enable_in_batch_packing": True}, True),
+        ({"dataset.__class__": Unknown("it is built from a file")}, True),
+        ({"dataset.__class__": "my_project.data.Mine"}, True),
+    ],
+)
+def test_batches_that_the_data_may_leave_short(plain, dataset, may_be_shorter) -> None:
+    assert bool(estimate(plain(set=dataset)).shorter) is may_be_shorter
+
+
+def test_where_the_data_decide_only_the_state_can_be_too_large(plain) -> None:
+    long = {"seq_length": 262144}
+    assert judge(estimate(plain(**long)), "h100").verdict == "does not fit"
+    unpadded = {**HF, "dataset.pad_to_max_length": False}
+    found = judge(estimate(plain(set=unpadded, **long)), "h100")
+    assert found.verdict == "close"
+    assert "full batches" in found.because and "pad_to_max_length" in found.because
+    assert judge(estimate(plain(set=unpadded)), "h100").verdict == "fits"
+    assert judge(estimate(plain(set=unpadded, num_layers=100)), "h100").verdict == "does not fit"
+
+
+def test_state_alone_bounds_the_lower_end(plain) -> None:
+    for layers in (40, 60, 80):
+        found = estimate(plain(num_layers=layers, seq_length=128))
+        low = judge(found, "h100").low_bytes
+        assert low >= 0.97 * found.static_bytes
+        assert low <= found.total_bytes
