@@ -72,8 +72,8 @@ def judge(estimate: Estimate, gpu: str) -> Judgement:
         keys = ", ".join(sorted(estimate.missing))
         return Judgement("unknown", gpu, capacity, 0, 0, 0, "", f"not known: {keys}")
     allocated = worst.allocated_bytes
-    # Of batches whose length the data decide, and of a model that is counted as a similar one, nothing but the
-    # state is certain.
+    # Of batches whose length the data decide, and of a model that is counted as a similar one, only the state
+    # is certain.
     certain = (estimate.static_bytes or 0) * (1 - estimate.state_error)
     band = f"{estimate.error:.0%} of what is allocated, and the allowance's range"
     if estimate.approximated or estimate.shorter:

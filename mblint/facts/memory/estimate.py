@@ -130,8 +130,8 @@ def estimate_inputs(inputs: Inputs) -> Estimate:
     """Estimate from inputs that were read before."""
     try:
         layout = stage_chunks(inputs)
-    except LayoutError as error:
-        return Estimate(missing={error.key: str(error)})
+    except LayoutError as problem:
+        return Estimate(missing={problem.key: str(problem)})
     activations, counter = Activations(inputs), Counter(inputs)
     stages = tuple(_stage(counter, activations, rank, chunks) for rank, chunks in enumerate(layout))
     worst = max(stages, key=lambda stage: stage.allocated_bytes)
