@@ -53,3 +53,11 @@ def tokens_per_rank(view: View) -> int:
     shards = view.integer("parallel.cp") * (tp if tp > 1 and view.flag("model.sequence_parallel") else 1)
     length = view.integer("model.seq_length")
     return length // shards if shards > 0 and length % shards == 0 else view.stop()
+
+
+@fact("data.made_up")
+def made_up(view: View) -> bool:
+    """Whether training runs on made-up data: no data named, or a mock dataset."""
+    if any(name.startswith("Mock") for name in view.class_names("dataset")):
+        return True
+    return view.value("data.mock", False) is True

@@ -122,3 +122,32 @@ def test_adapters_on_experts() -> None:
         is False
     )
     assert read("lora.on_experts", base="lora", set={}) is False
+
+
+def test_layers_with_experts() -> None:
+    assert read("moe.layers_exist", base="moe", set={}) is True
+    assert read("moe.layers_exist", set={}) is False
+    keys: dict[str, Any] = {"model.num_moe_experts": 8}
+    assert read("moe.layers_exist", base="hybrid", set=keys) is False
+    assert (
+        read("moe.layers_exist", base="hybrid", set={**keys, "model.hybrid_layer_pattern": "M-ME*E"}) is True
+    )
+    assert read("moe.layer_freq_length", base="moe", set={"model.moe_layer_freq": [0, 1, 1]}) == 3
+    assert read("moe.layer_freq_length", base="moe", set={"model.moe_layer_freq": 2}) is ABSENT
+    assert read("moe.mixed_layers", base="moe", set={"model.moe_layer_freq": 2}) is True
+    assert read("moe.mixed_layers", base="moe", set={"model.moe_layer_freq": [1, 1]}) is False
+
+
+def test_balance_of_experts() -> None:
+    assert read("moe.balanced", base="moe", set={}) is True
+    assert read("moe.balanced", base="moe", set={"model.moe_aux_loss_coeff": 0.0}) is False
+    assert read("moe.balanced", base="moe", set={"model.moe_router_load_balancing_type": "none"}) is False
+    assert read("moe.balanced", base="moe", set={"model.moe_router_load_balancing_type": "sinkhorn"}) is True
+    lists = {
+        "model.moe_router_load_balancing_type": ["aux_loss", "seq_aux_loss"],
+        "model.moe_aux_loss_coeff": [0.0, 0.01],
+    }
+    assert read("moe.balanced", base="moe", set=lists) is True
+    assert read("moe.aux_loss_terms", base="moe", set=lists) == 2
+    assert read("data.made_up", set={"dataset.blend": None}) is True
+    assert read("data.made_up", set={}) is False
