@@ -22,9 +22,12 @@ def spread(items: Sequence[T], work: Callable[[Sequence[T]], list[R]], jobs: int
     Where processes cannot be forked everything runs in this one.
     """
     count = jobs if jobs is not None else (1 if len(items) <= few else os.cpu_count() or 1)
-    count = max(1, min(count, len(items)))
+    count = max(1, min(count, len(items) - 1))
     if count == 1 or "fork" not in multiprocessing.get_all_start_methods():
         return with_deep_stack(lambda: work(items))
+    # The first item loads what all others need, before the processes part.
+    first = with_deep_stack(lambda: work(items[:1]))
+    items = items[1:]
     size = -(-len(items) // count)
     slices = [items[start : start + size] for start in range(0, len(items), size)]
     context = multiprocessing.get_context("fork")
@@ -36,7 +39,7 @@ def spread(items: Sequence[T], work: Callable[[Sequence[T]], list[R]], jobs: int
         send.close()
         pipes.append((process, receive))
     try:
-        results: list[list[R]] = [with_deep_stack(lambda: work(slices[0]))]
+        results: list[list[R]] = [first, with_deep_stack(lambda: work(slices[0]))]
         for process, receive in pipes:
             kind, value = _received(receive)
             process.join()
