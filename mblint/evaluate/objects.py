@@ -404,6 +404,7 @@ def set_attribute(machine: Machine, target: Any, name: str, value: Any, site: An
         return
     elif hasattr(target, "lookup") and hasattr(target, "vars"):
         machine.oldest_touched = 0
+        target.lookup(name)
         machine.store(target.vars, name, value)
     elif target is None or isinstance(target, (int, float, str, bool, list, tuple, dict, set)):
         from mblint.evaluate.operators import describe

@@ -78,6 +78,8 @@ def compile_target(context: Context, node: ast.expr) -> Callable[[Frame, Any], N
             def assign_global(frame: Frame, value: Any) -> None:
                 if scope is not None:
                     machine.oldest_touched = 0
+                    # The module's own statement comes first: run late, it would undo this write.
+                    module.lookup(name)
                 machine.store(module.vars, name, value)
 
             return assign_global
