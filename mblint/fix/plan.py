@@ -154,10 +154,11 @@ class _Planner:
         return Refusal(f"the text of {path} is not at hand") if source is None else Text(path, source)
 
     def _in_function(self, span: Span) -> bool:
-        own = self.function
-        return (
-            own is not None and span.path == own.path and own.line <= span.line <= max(own.line, own.end_line)
-        )
+        """Whether a place lies in the recipe's function; its span may cover the header only."""
+        if self.function is None or span.path != self.function.path:
+            return False
+        file = self._file(span.path)
+        return not isinstance(file, Refusal) and span.line in file.recipe_lines
 
     def _take(self, done: Edits | Refusal) -> Refusal | None:
         if isinstance(done, Refusal):

@@ -38,6 +38,14 @@ class PythonFile:
         return self._renderer
 
     @property
+    def recipe_lines(self) -> range:
+        """The lines of the recipe's function; none where it was not found."""
+        if isinstance(self._recipe, Refusal):
+            return range(0)
+        start, end = self._recipe.tree.range(self._recipe.node)
+        return range(self.text.position(start)[0], self.text.position(end)[0] + 1)
+
+    @property
     def handed_on(self) -> int:
         """The offset of the last call in the recipe that gets the config or a part of it; -1 for none."""
         return self._recipe.handed if isinstance(self._recipe, Recipe) else -1

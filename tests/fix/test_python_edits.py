@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mblint.findings import Fix
+from mblint.fix.plan import plan_fix
 from mblint.fix.text import Refusal
 from mblint.read.span import Span
 
@@ -483,4 +484,34 @@ def test_a_value_that_a_call_made_is_overridden_after_the_call_and_the_call_kept
     inside = Write(span_of(source, "helper(3)"), 3)
     fix = plan(source, {"model.tp": 2}, {"model.tp": inside})
     assert isinstance(fix, Fix) and fix.safety == "unsafe"
-    assert changed_lines(source, after(source, fix)) == ["-    cfg.model.tp = helper(3)", "+    cfg.model.tp = 2"]
+    assert changed_lines(source, after(source, fix)) == [
+        "-    cfg.model.tp = helper(3)",
+        "+    cfg.model.tp = 2",
+    ]
+
+
+def test_the_span_of_the_header_is_enough_to_know_the_recipe() -> None:
+    source = (
+        "def other():\n    cfg = base()\n    cfg.model.tp = 1\n    return cfg\n\n\n"
+        + RECIPE.split("\n\n\n", 1)[1]
+    )
+    line = source[: source.index("def recipe")].count("\n") + 1
+    write = Write(span_of(source, "cfg.model.tp = 2"), 2)
+    fix = plan_fix(
+        Fix("t", "safe", {"model.tp": 8}),
+        {"model.tp": [write]},
+        {PATH: source},
+        Span(PATH, line, 1, line, 14),
+    )
+    assert changed_lines(source, after(source, fix)) == [
+        "-    cfg.model.tp = 2  # tensor",
+        "+    cfg.model.tp = 8  # tensor",
+    ]
+    elsewhere = Write(span_of(source, "cfg.model.tp = 1"), 1)
+    fix = plan_fix(
+        Fix("t", "safe", {"model.tp": 8}),
+        {"model.tp": [elsewhere]},
+        {PATH: source},
+        Span(PATH, line, 1, line, 14),
+    )
+    assert all(line[0] == "+" for line in changed_lines(source, after(source, fix)))
