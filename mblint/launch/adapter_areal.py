@@ -1,4 +1,5 @@
-"""AReaL: parallelism as a small language, `megatron:(attn:d1p6t1c1|ffn:d1p6t1e1)`, for Megatron-Bridge models."""
+"""AReaL: parallelism as a small language, `megatron:(attn:d1p6t1c1|ffn:d1p6t1e1)`, for Megatron-Bridge
+models."""
 
 from __future__ import annotations
 

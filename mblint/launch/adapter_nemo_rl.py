@@ -1,4 +1,5 @@
-"""NeMo-RL: `policy.megatron_cfg`, from which it builds a ConfigContainer itself (nemo_rl/models/megatron/setup.py)."""
+"""NeMo-RL: `policy.megatron_cfg`, from which it builds a ConfigContainer itself
+(nemo_rl/models/megatron/setup.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ _COPIED = (
     "bias_activation_fusion", "layernorm_epsilon", "pipeline_model_parallel_layout",
     "virtual_pipeline_model_parallel_size", "cuda_graph_impl", "cuda_graph_scope",
 )  # fmt: skip
-_DDP = ("grad_reduce_in_fp32", "overlap_grad_reduce", "overlap_param_gather", "data_parallel_sharding_strategy")
+_DDP = (
+    "grad_reduce_in_fp32",
+    "overlap_grad_reduce",
+    "overlap_param_gather",
+    "data_parallel_sharding_strategy",
+)
 _DTYPES = {"float32": "torch.float32", "bfloat16": "torch.bfloat16", "float16": "torch.float16"}
 
 
@@ -71,7 +77,8 @@ class _Values:
 
 
 def read_nemo_rl(root: Dict, path: str, env: Mapping[str, Any], missing: list[str]) -> LaunchSpec:
-    """The training launch of a NeMo-RL file whose `defaults:` are merged in; `missing` are parents not at hand."""
+    """The training launch of a NeMo-RL file whose `defaults:` are merged in; `missing` are parents not at
+    hand."""
     config = Config(root, env=env, resolvers=ARITHMETIC, foreign=True)
     values = _Values(config)
     megatron = "policy.megatron_cfg"
@@ -94,7 +101,9 @@ def read_nemo_rl(root: Dict, path: str, env: Mapping[str, Any], missing: list[st
     ]
     distributed = f"{megatron}.optimizer.use_distributed_optimizer"
     if distributed in values:
-        assigns.append(Assign("ddp.use_distributed_optimizer", values.get(distributed), values.span(distributed)))
+        assigns.append(
+            Assign("ddp.use_distributed_optimizer", values.get(distributed), values.span(distributed))
+        )
     batch = "policy.train_global_batch_size"
     if batch in values:
         assigns.append(Assign("train.global_batch_size", values.get(batch), values.span(batch)))
@@ -106,7 +115,10 @@ def read_nemo_rl(root: Dict, path: str, env: Mapping[str, Any], missing: list[st
         model=Given(values.get(model), values.span(model)) if model in values else None,
         assigns=tuple(assigns),
         env={
-            name: Given(str(value) if not isinstance(value, Unknown) else value, values.span(f"{megatron}.env_vars.{name}"))
+            name: Given(
+                str(value) if not isinstance(value, Unknown) else value,
+                values.span(f"{megatron}.env_vars.{name}"),
+            )
             for name, value in values.section(f"{megatron}.env_vars").items()
         },
         world_size=_world(values),
@@ -138,7 +150,9 @@ def _precision(values: _Values) -> list[Assign]:
     if values.get(f"{key}.enabled") is True:
         for name in ("fp8", "fp8_recipe", "fp8_param"):
             if f"{key}.{name}" in values:
-                found.append(Assign(f"model.{name}", values.get(f"{key}.{name}"), values.span(f"{key}.{name}")))
+                found.append(
+                    Assign(f"model.{name}", values.get(f"{key}.{name}"), values.span(f"{key}.{name}"))
+                )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Nemotron: `recipe: {_target_: ...}` beside sections of a ConfigContainer and a `run:` section of the launcher."""
+"""Nemotron: `recipe: {_target_: ...}` beside sections of a ConfigContainer and a `run:` section of the
+launcher."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def target_of(root: Dict) -> str | None:
 
 
 def read_nemotron(root: Dict, path: str, env: Mapping[str, Any]) -> LaunchSpec:
-    """The launch of a Nemotron file: the sections stay one layer, merged over the recipe as upstream does it."""
+    """The launch of a Nemotron file: the sections stay one layer, merged over the recipe as upstream does
+    it."""
     target = target_of(root)
     assert target is not None
     config = Config(root, env=env, foreign=True)
@@ -61,7 +63,10 @@ def read_nemotron(root: Dict, path: str, env: Mapping[str, Any]) -> LaunchSpec:
 
 
 def _world(config: Config) -> int | Unknown:
-    for nodes_key, gpus_key in (("run.env.nodes", "run.env.gpus_per_node"), ("run.nodes", "run.gpus_per_node")):
+    for nodes_key, gpus_key in (
+        ("run.env.nodes", "run.env.gpus_per_node"),
+        ("run.nodes", "run.gpus_per_node"),
+    ):
         try:
             nodes, gpus = config.select(nodes_key), config.select(gpus_key)
         except OmegaError:

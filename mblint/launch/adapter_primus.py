@@ -1,7 +1,9 @@
-"""Primus: `modules.<name>` with framework megatron_bridge; flat `overrides` become keyword arguments of a recipe.
+"""Primus: `modules.<name>` with framework megatron_bridge; flat `overrides` become keyword arguments of a
+recipe.
 
-Primus calls the recipe with everything it knows and drops, in silence, each keyword that is refused; sections of
-the ConfigContainer that the file names are merged afterwards, keys that do not exist being dropped as well.
+Primus calls the recipe with everything it knows and drops, in silence, each keyword that is refused; sections
+of the ConfigContainer that the file names are merged afterwards, keys that do not exist being dropped as
+well.
 """
 
 from __future__ import annotations
@@ -20,10 +22,13 @@ FRAMEWORK = "megatron_bridge"
 
 _SECTIONS = frozenset(
     {"rng", "rerun_state_machine", "train", "optimizer", "ddp", "scheduler", "dataset", "logger", "tokenizer",
-     "checkpoint", "dist", "ft", "straggler", "nvrx_straggler", "profiling", "comm_overlap", "mixed_precision",
+     "checkpoint", "dist",
+     "ft", "straggler", "nvrx_straggler", "profiling", "comm_overlap", "mixed_precision",
      "tensor_inspect", "inprocess_restart"}
 )  # fmt: skip
-_META = frozenset({"recipe", "flavor", "recipe_kwargs", "primus", "trainable", "stage", "framework", "config", "model"})
+_META = frozenset(
+    {"recipe", "flavor", "recipe_kwargs", "primus", "trainable", "stage", "framework", "config", "model"}
+)
 
 
 def modules_of(root: Dict) -> list[tuple[str, Dict]]:

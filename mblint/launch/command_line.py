@@ -73,3 +73,12 @@ def overrides_of(
         else:
             overrides.append(CliOverride(key + "=", span, Unknown(word.reason.reason, span)))
     return tuple(overrides), tuple(unread)
+
+
+def more_of(line: Line, indexes: Sequence[int] | None = None) -> Unknown | None:
+    """Why further arguments may follow that cannot be seen: a word that may stand for any number of words."""
+    for index in range(len(line.words)) if indexes is None else indexes:
+        if line.open[index]:
+            reason = line.words[index].reason.reason
+            return Unknown(f"further arguments may come from outside the script: {reason}", line.spans[index])
+    return None

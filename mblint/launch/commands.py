@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mblint.evaluate.unknown import Unknown
 from mblint.launch import runner_tables
 from mblint.launch.argparse_table import Split, Table, read_table, split
-from mblint.launch.command_line import Line, given_text, overrides_of, plain, value_of
+from mblint.launch.command_line import Line, given_text, more_of, overrides_of, plain, value_of
 from mblint.launch.foreign import foreign_launch
 from mblint.launch.runner_flags import performance_launch, unified_launch
 from mblint.launch.slurm import Allocation, allocation, gpu_of, product, torchrun
@@ -107,7 +106,7 @@ def launch_of(invocation: Invocation, context: Context) -> LaunchSpec | None:
         env_known=context.env_known,
         world_size=sized.world.value if sized.world is not None else LaunchSpec("").world_size,
         gpu=sized.gpu.value if sized.gpu is not None else LaunchSpec("").gpu,
-        more=_more(arguments),
+        more=more_of(arguments),
     )
     return _by_entry(base, kind, name, arguments, context, in_slurm=sized.in_slurm)
 
@@ -164,6 +163,10 @@ def _by_entry(
         if given & {"--model_recipe_name", "-mr"} or (
             given & {"--model_size"} and given & {"--model_name", "-m"}
         ):
+            return performance_launch(
+                base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE
+            )
+        if base_name == "setup_experiment.py" and "performance" in name:
             return performance_launch(
                 base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE
             )
@@ -286,6 +289,7 @@ def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> Launch
         files=tuple(files),
         flags=flags,
         unread=unread,
+        more=more_of(line, rest),
     )
 
 
@@ -295,13 +299,6 @@ def _trains(source: str) -> bool:
 
 def _is_bridge(name: str) -> bool:
     return "megatron" in name.lower() or "bridge" in name.lower()
-
-
-def _more(line: Line) -> Unknown | None:
-    for word, is_open, span in zip(line.words, line.open, line.spans, strict=True):
-        if is_open:
-            return Unknown(f"further arguments may come from outside the script: {word.reason.reason}", span)
-    return None
 
 
 # ------------------------------------------------------------------ environment and size

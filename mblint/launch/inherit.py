@@ -1,4 +1,5 @@
-"""YAML files that build on others: OmegaConf files with `defaults:`, Primus files with `extends:` and `${VAR:default}`."""
+"""YAML files that build on others: OmegaConf files with `defaults:`, Primus files with `extends:` and
+`${VAR:default}`."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def with_defaults(root: Dict, path: str, read_file: ReadFile) -> tuple[Dict, lis
     return _inherited(root, path, read_file, (), missing), missing
 
 
-def _inherited(root: Dict, path: str, read_file: ReadFile, trail: tuple[str, ...], missing: list[str]) -> Dict:
+def _inherited(
+    root: Dict, path: str, read_file: ReadFile, trail: tuple[str, ...], missing: list[str]
+) -> Dict:
     names = root.items.get("defaults")
     if names is None:
         return root
@@ -73,7 +76,8 @@ _VARIABLE = re.compile(r"\$\{([^:{}]+)(?::([^}]*))?\}")
 def with_extends(
     text: str, path: str, read_file: ReadFile, env: Mapping[str, Any], assumed: dict[str, Any]
 ) -> tuple[Dict, list[str]]:
-    """A Primus file: environment variables put in, laid over the presets that `extends:` names, later ones winning.
+    """A Primus file: environment variables put in, laid over the presets that `extends:` names, later ones
+    winning.
 
     Raises OmegaError as `with_defaults` does.
     """

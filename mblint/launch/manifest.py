@@ -37,7 +37,9 @@ def read_commands(
 
 
 class _Reader:
-    def __init__(self, text: str, path: str, places: Places, source_of: Callable[[str], str | None] | None) -> None:
+    def __init__(
+        self, text: str, path: str, places: Places, source_of: Callable[[str], str | None] | None
+    ) -> None:
         self.text = text
         self.path = path
         self.places = places
@@ -76,7 +78,11 @@ class _Reader:
             value = self.variable(match[1])
             place = whole.at[match.start()]
             if value is None:
-                new = Text(HOLE, (place,), (Unknown(f"{match.group()} is filled in by the program that reads this file"),))
+                new = Text(
+                    HOLE,
+                    (place,),
+                    (Unknown(f"{match.group()} is filled in by the program that reads this file"),),
+                )
             else:
                 new = Text(value, (place,) * len(value))
             out = out + whole.part(at, match.start()) + new
@@ -110,7 +116,9 @@ class _Reader:
                 env.update(self.environment(source.get(mapping, key)))
             slurm = source.get(mapping, "slurm_config")
             nodes = self.number(source.get(slurm, "nodes"))
-            per_node = self.number(source.get(slurm, "ntasks_per_node")) or self.number(source.get(slurm, "gpus_per_node"))
+            per_node = self.number(source.get(slurm, "ntasks_per_node")) or self.number(
+                source.get(slurm, "gpus_per_node")
+            )
             if per_node is not None:
                 world = product(nodes or Given(1), per_node)
             gpu = self.gpu(mapping) or gpu
@@ -127,7 +135,9 @@ class _Reader:
                 name, value = source.get_text(item, "name"), source.get(item, "value")
                 if name is not None:
                     env[name] = (
-                        self.value(value) if value is not None else Given(Unknown(f"{name} is taken from elsewhere"))
+                        self.value(value)
+                        if value is not None
+                        else Given(Unknown(f"{name} is taken from elsewhere"))
                     )
                 elif isinstance(item, source.Mapping) and len(item.pairs) == 1:
                     key, value = item.pairs[0]
@@ -151,7 +161,9 @@ class _Reader:
             return None
         if node.text.isdigit():
             return Given(int(node.text), node.span)
-        return Given(Unknown(f"{node.text!r} is filled in when the manifest is rendered", node.span), node.span)
+        return Given(
+            Unknown(f"{node.text!r} is filled in when the manifest is rendered", node.span), node.span
+        )
 
     @staticmethod
     def gpu(mapping: source.Mapping) -> Given | None:
@@ -165,11 +177,18 @@ class _Reader:
     # -------------------------------------------------------------- containers
 
     def container(self, node: source.Mapping, above: list[source.Mapping]) -> bool:
-        """A container of a manifest: its command and arguments as one command line. False when it is no launch."""
+        """A container of a manifest: its command and arguments as one command line. False when it is no
+        launch."""
         words: list[Text] = []
         for key in ("command", "args"):
             value = source.get(node, key)
-            items = value.items if isinstance(value, source.SequenceNode) else [value] if value is not None else []
+            items = (
+                value.items
+                if isinstance(value, source.SequenceNode)
+                else [value]
+                if value is not None
+                else []
+            )
             for item in items:
                 if not isinstance(item, source.Scalar):
                     return False
@@ -183,7 +202,13 @@ class _Reader:
         found = []
         for invocation in run.invocations:
             context = Context(
-                self.path, self.places, Allocation(), self.source_of or (lambda name: None), env, world=world, gpu=gpu
+                self.path,
+                self.places,
+                Allocation(),
+                self.source_of or (lambda name: None),
+                env,
+                world=world,
+                gpu=gpu,
             )
             spec = launch_of(invocation, context)
             if spec is not None:
@@ -212,9 +237,9 @@ class _Reader:
                 return product(total, gpus)
         for key in ("parallelism", "completions", "replicas", "numNodes"):
             for mapping in reversed(above):
-                count = self.number(source.get(mapping, key))
-                if count is not None:
-                    return product(count, gpus)
+                number = self.number(source.get(mapping, key))
+                if number is not None:
+                    return product(number, gpus)
         return gpus
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mblint.evaluate.unknown import Unknown
 from mblint.launch.argparse_table import Found, Option, Table, split
-from mblint.launch.command_line import Line, overrides_of, value_of
+from mblint.launch.command_line import Line, more_of, overrides_of, value_of
 from mblint.launch.overrides import CliOverride
 from mblint.launch.runner_tables import UNIFIED_FIELDS
 from mblint.launch.spec import FileRef, Given, LaunchSpec
@@ -174,6 +174,7 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
         flags=flags,
         unread=unread,
         refused=refused,
+        more=more_of(line, parts.rest),
         name=f"{base.name} {name or ''}".strip(),
     )
 
@@ -269,6 +270,7 @@ def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec
         gpu=gpu if isinstance(gpu, (str, Unknown)) else base.gpu,
         unread=unread,
         refused=refused,
+        more=more_of(line, parts.rest),
         name=f"{base.name} {name or model or ''}".strip() if not isinstance(model, Unknown) else base.name,
     )
 

@@ -179,7 +179,8 @@ _GPU = re.compile(
 _MACHINES = {
     "p4d": "a100", "p4de": "a100", "p5": "h100", "p5e": "h200", "p5en": "h200", "p6-b200": "b200",
     "p6-b300": "b300",
-    "p6e-gb200": "gb200", "p6e-gb300": "gb300", "a2-ultragpu": "a100", "a3-highgpu": "h100", "a3-megagpu": "h100",
+    "p6e-gb200": "gb200", "p6e-gb300": "gb300", "a2-ultragpu": "a100", "a3-highgpu": "h100",
+    "a3-megagpu": "h100",
     "a3-ultragpu": "h200", "a4-highgpu": "b200", "a4x-highgpu": "gb200", "a4x-maxgpu": "gb300",
 }  # fmt: skip
 

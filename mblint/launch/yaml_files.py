@@ -34,9 +34,9 @@ MAX_FILE = 2_000_000
 class YamlReading:
     """What a YAML file says.
 
-    For `overrides`, `layer` is what it merges into a recipe; `recipe` is the one that a comment
-    `# mblint: recipe=NAME` names (`options` has what else it gives). `error` says why the file of a known shape
-    cannot be used.
+    For `overrides`, `layer` is what it merges into a recipe; `recipe` is the one that a comment `# mblint:
+    recipe=NAME` names (`options` has what else it gives). `error` says why the file of a known shape cannot
+    be used.
     """
 
     path: str
@@ -51,13 +51,15 @@ class YamlReading:
 
 _COMMENT = re.compile(r"^[ \t]*#[ \t]*mblint:[ \t]*(.*\b(?:recipe|world_size|gpu)=.*)$", re.M)
 _MARKS = re.compile(
-    r"_target_:\s*['\"]?megatron\.|megatron_cfg|megatron_bridge|megatron-bridge|\bperf_matrix:|#\s*mblint:"
+    r"_target_:\s*['\"]?megatron\.|megatron_cfg|megatron_bridge|megatron-bridge|\bperf_matrix:"
+    r"|#\s*mblint:"
 )
 _SECTION = re.compile(rf"^(?:{'|'.join(SECTIONS)})[ \t]*:", re.M)
 _FIELD = re.compile(
     r"^[ \t]+(?:train_iters|micro_batch_size|global_batch_size|tensor_model_parallel_size|lr_warmup_iters"
     r"|pipeline_model_parallel_size|use_megatron_fsdp|use_distributed_optimizer|grad_reduce_in_fp32|seq_length"
-    r"|pretrained_checkpoint|recompute_granularity|lr_decay_iters|sequence_parallel|eval_iters|manual_gc)[ \t]*:",
+    r"|pretrained_checkpoint|recompute_granularity|lr_decay_iters|sequence_parallel|eval_iters"
+    r"|manual_gc)[ \t]*:",
     re.M,
 )
 
@@ -130,7 +132,11 @@ def _comment(reading: YamlReading, text: str) -> None:
 
 
 def _shaped(
-    reading: YamlReading, text: str, root: source.Mapping, read: Callable[[str], str | None], env: Mapping[str, Any]
+    reading: YamlReading,
+    text: str,
+    root: source.Mapping,
+    read: Callable[[str], str | None],
+    env: Mapping[str, Any],
 ) -> bool:
     """Recognise one of the known shapes. False when the file has none of them."""
     path = reading.path
@@ -148,7 +154,9 @@ def _shaped(
         if launches:
             reading.shape, reading.launches = "primus", launches
             return True
-    if "megatron_cfg" in text or (source.get(root, "policy") is not None and source.get(root, "defaults") is not None):
+    if "megatron_cfg" in text or (
+        source.get(root, "policy") is not None and source.get(root, "defaults") is not None
+    ):
         merged, missing = with_defaults(load_layer(text, path), path, read)
         if adapter_nemo_rl.is_nemo_rl(merged):
             reading.shape = "nemo-rl"
@@ -221,8 +229,8 @@ _SHORT = {
 
 
 def perf_matrix(root: Dict, path: str) -> list[LaunchSpec]:
-    """Releases of 2025 kept benchmark sizes in YAML: `perf_matrix.<gpu>.num_gpus_<n>.{common,<precision>}`, beside
-    `ConfigContainer:` sections. One launch for each GPU type, count and precision."""
+    """Releases of 2025 kept benchmark sizes in YAML: `perf_matrix.<gpu>.num_gpus_<n>.{common,<precision>}`,
+    beside `ConfigContainer:` sections. One launch for each GPU type, count and precision."""
     container, matrix = root.items.get("ConfigContainer"), root.items.get("perf_matrix")
     layers = (container,) if isinstance(container, Dict) else ()
     launches: list[LaunchSpec] = []

@@ -366,7 +366,7 @@ class _Converter:
                 body = self.block(child, depth)
             elif child.is_named and child.type not in ("comment", "ERROR"):
                 words.append(self.word(child, depth))
-        yield For(self.slice(node), variable, tuple(words) if has_list else None, body)
+        yield For(self.slice(node), variable, _joined(words) if has_list else None, body)
 
     def on_c_style_for_statement(self, node: Any, depth: int) -> Iterator[Statement]:
         place = self.slice(node)
@@ -514,10 +514,12 @@ class _Converter:
             elif child.type in ("=", "+="):
                 append = child.type == "+="
             elif child.type == "array":
-                items = tuple(
-                    self.word(c, depth)
-                    for c in child.children
-                    if c.is_named and c.type not in ("comment", "ERROR")
+                items = _joined(
+                    [
+                        self.word(c, depth)
+                        for c in child.children
+                        if c.is_named and c.type not in ("comment", "ERROR")
+                    ]
                 )
             elif child.is_named and child.type != "ERROR":
                 value = self.word(child, depth)

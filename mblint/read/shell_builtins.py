@@ -11,7 +11,8 @@ from mblint.read.span import Span
 
 BUILTINS = frozenset(
     {":", "true", "false", "cd", "pushd", "popd", "echo", "printf", "set", "shopt", "shift", "read", "exit",
-     "return", "break", "continue", "let", "trap", "wait", "mapfile", "readarray", "getopts", "ulimit", "umask",
+     "return", "break", "continue", "let", "trap", "wait", "mapfile", "readarray", "getopts", "ulimit",
+     "umask",
      "test", "[", "hash", "jobs", "alias", "unalias", "pwd", "sleep"}
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from mblint.read import shell, shell_test
 from mblint.read.shell import HOLE, Slice
 from mblint.read.shell_builtins import BUILTINS, call_builtin
 from mblint.read.shell_state import Condition, Invocation, State, Variable, merged
-from mblint.read.shell_text import EMPTY, NOWHERE, Places, Text, hole, joined, made
+from mblint.read.shell_text import EMPTY, NOWHERE, UNSET, Places, Text, hole, joined, made
 from mblint.read.shell_words import Document, Expander, Field, Value
 from mblint.read.span import Span
 
@@ -86,8 +86,12 @@ def follow(
     return runner.run
 
 
-class _Exhausted(Exception):
-    pass
+def follow_words(words: Sequence[Text], places: Places, interest: Interest) -> Run:
+    """Follow one command that is given as words already: the command of a container."""
+    runner = _Runner(places, interest, True, None)
+    document = runner.open(Text())
+    runner.dispatch(document, [Field(word) for word in words], {}, State(positional=[]), Slice(0, 0))
+    return runner.run
 
 
 class _Runner:
@@ -184,8 +188,7 @@ class _Runner:
             case shell.Unset():
                 for word in statement.words:
                     name = document.script.text[word.start : word.end]
-                    state.variables.pop(name, None)
-                    state.variables[name] = Variable(EMPTY, self.span(document, statement.at), False)
+                    state.variables[name] = Variable(UNSET, self.span(document, statement.at), False)
                 return [(state, True)]
             case shell.Test():
                 return [(state, self.test(document, statement, state))]
@@ -297,7 +300,7 @@ class _Runner:
         def is_set(name: str) -> bool | None:
             variable = state.variables.get(name)
             if variable is not None:
-                return True
+                return variable.value is not UNSET
             return False if self.assume_defaults else None
 
         def differs(place: Slice, text: str) -> bool:
@@ -631,6 +634,7 @@ class _Runner:
     ) -> None:
         expander = Expander(document, _Scope(self, state))
         span = self.span(document, assign.at)
+        text = expander.single(assign.value) if assign.value is not None else EMPTY
         old = state.variables.get(assign.name)
         before = old.value if old is not None else None
         value: Value
@@ -644,8 +648,6 @@ class _Runner:
             elif assign.append and isinstance(value, dict) and isinstance(before, dict):
                 value = {**before, **value}
         else:
-            assert assign.value is not None
-            text = expander.single(assign.value)
             if assign.index is not None:
                 value = self.element(expander, assign, before, text, associative)
             elif assign.append:
@@ -900,7 +902,7 @@ class _Runner:
                     return made(
                         "\n".join(map(str, range(first, numbers[-1] + (1 if step > 0 else -1), step))) + "\n"
                     )
-            if name == "basename" and words:
+            if name == "basename" and (len(words) == 1 or (len(words) == 2 and words[1][:1] == ".")):
                 base = words[0].rstrip("/").rsplit("/", 1)[-1]
                 return made(
                     (base.removesuffix(words[1]) if len(words) > 1 and base != words[1] else base) + "\n"

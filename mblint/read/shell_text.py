@@ -67,6 +67,10 @@ class Text:
 
 EMPTY = Text()
 
+UNSET = Text()
+"""The value of a variable that the script has unset. It reads as empty; only `${x-word}` and the like tell it
+apart."""
+
 
 def hole(reason: str, at: int = NOWHERE, span: Span | None = None) -> Text:
     """A text that is wholly unknown."""

@@ -13,7 +13,7 @@ from typing import Protocol
 from mblint.evaluate.unknown import Unknown
 from mblint.read.shell import HOLE, Script, Slice
 from mblint.read.shell_arithmetic import ArithmeticError_, evaluate
-from mblint.read.shell_text import EMPTY, NOWHERE, Text, hole, joined, made
+from mblint.read.shell_text import EMPTY, NOWHERE, UNSET, Text, hole, joined, made
 
 Value = Text | list[Text] | dict[str, Text] | None
 """A variable: a string, an indexed or an associative array, or None when the script never set it."""
@@ -303,11 +303,11 @@ class Expander:
                 if index.chars == "*" and quoted:
                     value, items = joined(items), None
             else:
-                value = self.item(value, index)
+                value = self.owned(value, self.item(value, index))
         elif name == "@":
             items = _items(value)
         elif isinstance(value, (list, dict)):
-            value = self.item(value, _Raw("0", [0]))
+            value = self.owned(value, self.item(value, _Raw("0", [0])))
         rest = raw.part(at, len(chars))
         if items is not None:
             return [_Segment(EMPTY, quoted, items=self.each(items, rest, place), split=not quoted)]
@@ -351,6 +351,11 @@ class Expander:
             return Text(HOLE, (NOWHERE,), (number,))
         items = _items(value)
         return items[number] if -len(items) <= number < len(items) else None
+
+    @staticmethod
+    def owned(array: Value, item: Text | None) -> Text | None:
+        """An item that an array of the script does not have is unset, not unknown."""
+        return UNSET if item is None and array is not None else item
 
     def each(self, items: list[Text], rest: _Raw, place: int) -> list[Text]:
         if not rest.chars or rest.chars[:1] in ":-+=?":
@@ -408,6 +413,8 @@ class Expander:
                     return result(hole(f"it depends on whether {name} is set", place))
                 return result(self.scope.missing(name, place))
             is_set = False
+        elif value is UNSET:
+            is_set = False
         elif not value.known and value.chars.replace(HOLE, "") == "":
             if operator[0] == ":" and kind != "?":
                 return result(Text(HOLE, (place,), value.why[:1]))
@@ -438,7 +445,9 @@ class Expander:
         if isinstance(start, Unknown):
             return Text(HOLE, (place,), (start,))
         size = len(value.chars)
-        start = max(size + start, 0) if start < 0 else min(start, size)
+        if start < -size:
+            return EMPTY
+        start = size + start if start < 0 else min(start, size)
         if not second:
             return value.part(start)
         count = self.calculate(raw.part(len(first) + 1, len(raw.chars)))
