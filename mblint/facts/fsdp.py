@@ -12,9 +12,7 @@ from mblint.facts.view import View, fact
 @fact("fsdp.megatron")
 def megatron(view: View) -> bool:
     """Whether Megatron-FSDP is used."""
-    return any(
-        view.flag(name) for name in ("dist.use_megatron_fsdp", "ddp.use_megatron_fsdp", "ddp.use_custom_fsdp")
-    )
+    return view.flag("dist.use_megatron_fsdp") or view.flag("ddp.use_megatron_fsdp")
 
 
 @fact("fsdp.torch")
