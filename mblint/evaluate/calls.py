@@ -270,7 +270,7 @@ def bind_arguments(
             into[name] = value
         elif code.kwarg is not None:
             extra[name] = value
-        else:
+        elif type(value) is not Unknown or not value.optional:
             return f"got an unexpected keyword argument '{name}'"
     if code.kwarg is not None:
         into[code.kwarg] = machine.born(extra)

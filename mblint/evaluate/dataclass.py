@@ -121,7 +121,7 @@ def construct(
     for name in given:
         field_ = cls.field_map.get(name)
         if field_ is None or not field_.init:
-            if any(type(b) is Unknown for b in cls.cached_mro):
+            if any(type(b) is Unknown for b in cls.cached_mro) or (type(given[name]) is Unknown and given[name].optional):
                 continue
             bad_site = sites.get(name, site) if sites else site
             machine.implicit(TypeError, f"{cls.name}.__init__() got an unexpected keyword argument '{name}'", bad_site, frame)

@@ -100,7 +100,7 @@ def _join_containers(values: list[Any], reason: str) -> Any:
         return first
     if isinstance(first, dict):
         keys = {key: None for value in values for key in value}
-        return {key: join_values([value.get(key, MISSING) for value in values], reason) for key in keys}
+        return {key: _join_entries([value.get(key, MISSING) for value in values], reason) for key in keys}
     if isinstance(first, list):
         if all(len(other) == len(first) for other in values):
             return [join_values(list(column), reason) for column in zip(*values, strict=True)]
@@ -109,6 +109,11 @@ def _join_containers(values: list[Any], reason: str) -> Any:
     if isinstance(first, set):
         return {*set.intersection(*values), Unknown(f"rest: {reason}")}
     return first
+
+
+def _join_entries(values: list[Any], reason: str) -> Any:
+    optional = any(value is MISSING or (type(value) is Unknown and value.optional) for value in values)
+    return Unknown(reason, optional=True) if optional else join_values(values, reason)
 
 
 def _put(machine: Machine, target: Any, key: Any, value: Any) -> None:

@@ -11,16 +11,18 @@ from mblint.read.span import Span
 class Unknown:
     """A value that the evaluator could not determine, and why.
 
-    `partial` is text for people when the value is a string of which only pieces are known.
+    `partial` is text for people when the value is a string of which only pieces are known. `optional`: an entry of a dict
+    that may not be there at all.
     Asking for its truth is a bug of the engine: code that branches on values must treat it explicitly.
     """
 
-    __slots__ = ("partial", "reason", "span")
+    __slots__ = ("optional", "partial", "reason", "span")
 
-    def __init__(self, reason: str, span: Span | None = None, partial: str | None = None) -> None:
+    def __init__(self, reason: str, span: Span | None = None, partial: str | None = None, optional: bool = False) -> None:
         self.reason = reason
         self.span = span
         self.partial = partial
+        self.optional = optional
 
     def __bool__(self) -> bool:
         raise TypeError(f"truth of an unknown value: {self.reason}")

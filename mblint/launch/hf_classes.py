@@ -94,6 +94,8 @@ class Library:
         self.classes: dict[str, ClassValue] = {}
         self.formulas = Formulas(machine, self.module("transformers"), self.name)
         self.constructing = False
+        self.class_of: Any = lambda model_type, architectures: None
+        """(model_type, architectures) -> the configuration class; set by who knows more classes than the table."""
         self.load: Any = None
         """(class, id or folder, arguments) -> the configuration, for Class.from_pretrained."""
         self.base = self._make_base()
@@ -197,7 +199,8 @@ class Library:
         finish_class(self.machine, cls)
         cls.opaque = cls.opaque or "__getattribute__" in record.get("u", ()) or "__getattr__" in record.get("u", ())
         # Configurations show their fields one by one in a resolved config, as dataclasses do.
-        cls.field_map = dict.fromkeys(self.fields_of(name))  # type: ignore[arg-type]
+        if self.post_style:
+            cls.field_map = dict.fromkeys(self.fields_of(name))  # type: ignore[arg-type]
         return cls
 
     def fields_of(self, name: str) -> dict[str, Any]:
@@ -325,11 +328,16 @@ class Library:
     def build_open(self, values: dict[str, Any], complete: bool) -> Instance:
         """A configuration whose class is not known: what the file holds is known, what it does not hold is not."""
         made = self.machine.new_instance(self.open, "the class of this configuration is not known")
-        nested = {
-            key: self.build_open(inner, complete) if isinstance(inner, dict) and key.endswith("_config") and "quant" not in key else inner
-            for key, inner in values.items()
-        }
+        nested = dict(values)
+        for key, inner in values.items():
+            if isinstance(inner, dict) and key.endswith("_config") and "quant" not in key:
+                # A part that says of which model type it is, is configured like that type.
+                kind = self.class_of(inner.get("model_type"), inner.get("architectures"))
+                nested[key] = self.build(kind, inner) if kind is not None else self.build_open(inner, complete)
         self._finish(made, nested)
+        if complete and not {"rope_scaling", "rope_parameters"} & values.keys():
+            # A whole file holds everything that its class sets: scaling of the rotary embedding has no other default anywhere.
+            made.attrs["rope_parameters" if self.table["base"]["rope"] else "rope_scaling"] = None
         if not complete:
             for field in self.table["base"]["fields"]:
                 if field not in values and not (field == "dtype" and "torch_dtype" in values):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mblint.evaluate.copying import copy_value
@@ -30,6 +31,7 @@ class Models:
         self.library = library
         self.source = source
         self.bridges = bridges
+        library.class_of = self.class_of
         self.registered: dict[str, ClassValue] = {}
         """model_type -> class, by AutoConfig.register in evaluated code."""
         self.built: dict[tuple[str, str | None], Instance] = {}
@@ -82,11 +84,9 @@ class Models:
         cls = self.class_of(model_type, values.get("architectures"))
         if not facts.complete and cls is not None:
             self._name_architecture(values, model_type)
-        if cls is None:
-            return library.build_open(values, facts.complete)
-        made = library.build(cls, values)
+        made = library.build(cls, values) if cls is not None else library.build_open(values, facts.complete)
         if not facts.complete:
-            self._forget_absent(made, values, facts)
+            self._forget_absent(made, facts.config or {}, facts)
         return made
 
     def class_of(self, model_type: Any, architectures: Any) -> ClassValue | None:
@@ -115,21 +115,16 @@ class Models:
         fitting = [a for a, kind in self.library.table["architectures"].items() if kind == model_type and a in self.bridges.bridges]
         values["architectures"] = fitting if len(fitting) == 1 else Unknown("the model's architectures are not known")
 
-    def _forget_absent(self, made: Instance, values: dict[str, Any], facts: ModelFacts) -> None:
+    def _forget_absent(self, made: Instance, given: Mapping[str, Any], facts: ModelFacts) -> None:
         """Keys in which models of one architecture differ are not known when a file of other origin lacks them."""
-        for part, given in [(made, values), *self._parts(made, facts.config or {})]:
-            for key in NOT_SHARED:
-                if key not in given and key in part.attrs:
-                    part.attrs[key] = Unknown(f"{key} of this model is not known ({facts.confidence} facts)")
-
-    def _parts(self, made: Instance, config: Any) -> list[tuple[Instance, Any]]:
-        found: list[tuple[Instance, Any]] = []
-        for key, inner in config.items():
-            part = made.attrs.get(key)
-            if isinstance(inner, dict) and isinstance(part, Instance):
-                found.append((part, inner))
-                found.extend(self._parts(part, inner))
-        return found
+        for key in NOT_SHARED:
+            if key not in given and key in made.attrs and not (key == "dtype" and "torch_dtype" in given):
+                made.attrs[key] = Unknown(f"{key} of this model is not known ({facts.confidence} facts)")
+        for name, part in made.attrs.items():
+            if isinstance(part, Instance):
+                # A file from before there were parts tells about them at its top.
+                inner = given.get(name)
+                self._forget_absent(part, inner if isinstance(inner, dict) else given, facts)
 
     # --- what evaluated code calls -------------------------------------------------------------------------------------
 

@@ -134,6 +134,11 @@ class Providers:
         if not all(isinstance(value, (*PLAIN, External)) for value in (path, *rest.values())):
             return self._run(function, [cls, path], rest, site, frame)
         key = (path, cls.full_name, pinned, *sorted(rest.items()))
+        config = self.models.config(path, rest)
+        if config.cls is None:
+            made = m.new_instance(cls, config.reason)
+            made.attrs[KEY] = key
+            return made
         pristine = self._remember(("bridge", key), lambda: self._run(function, [cls, path], rest, None, frame))
         if not isinstance(pristine, Instance) or pristine.cls is None:
             # Its methods still have to be found: what they give is an object of which only what is set is known.
@@ -173,7 +178,7 @@ class Providers:
         architectures = config.attrs.get("architectures")
         if config.cls is None or not isinstance(architectures, (list, type(None))):
             return Unknown(config.reason or "the model's architecture is not known")
-        return any(name in self.bridges.bridges or name in self.own for name in architectures or ())
+        return any(self._has_bridge(name) for name in architectures or ())
 
     def _validate_config(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         config = args[1] if len(args) > 1 else kwargs.get("config")
@@ -186,7 +191,7 @@ class Providers:
         auto_map = config.attrs.get("auto_map")
         if isinstance(auto_map, dict) and isinstance(auto_map.get("AutoModelForCausalLM"), str):
             names = [auto_map["AutoModelForCausalLM"].rpartition(".")[2]]
-        if not any(self._bridge_of(name) is not None for name in names):
+        if not any(self._has_bridge(name) for name in names):
             what = ", ".join(names) or "a model without architectures"
             return m.implicit(ValueError, f"AutoBridge of this megatron-bridge does not support {what}", site, frame)
         return None
@@ -202,6 +207,11 @@ class Providers:
             return m.new_instance(None, getattr(config, "reason", "") or "the model's configuration is not known")
         architecture = get_attribute(m, auto, "_causal_lm_architecture", site, frame)
         name = architecture.name.rpartition(".")[2] if isinstance(architecture, External) else architecture
+        if type(name) is Unknown:
+            # Whether the file has an auto_map is not known: it would name the same architecture.
+            named = config.attrs.get("architectures")
+            fitting = [n for n in named if isinstance(n, str) and self._has_bridge(n)] if isinstance(named, list) else []
+            name = fitting[0] if len(fitting) == 1 else name
         cls = self._bridge_of(name) if isinstance(name, str) else None
         if cls is None:
             return m.new_instance(None, f"there is no bridge for {name}" if isinstance(name, str) else "the architecture is not known")
@@ -230,6 +240,9 @@ class Providers:
         held = cls.namespace.get(name) if cls is not None else None
         held = getattr(held, "function", held)
         return held if isinstance(held, FunctionValue) else None
+
+    def _has_bridge(self, architecture: str) -> bool:
+        return architecture in self.own or architecture in self.bridges.bridges
 
     def _bridge_of(self, architecture: str) -> ClassValue | None:
         if architecture in self.own:

@@ -25,7 +25,7 @@ Confidence = Literal["copied", "partial", "derived"]
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
-NOT_SHARED: Final = frozenset({"max_position_embeddings", "eos_token_id", "quantization_config"})
+NOT_SHARED: Final = frozenset({"dtype", "max_position_embeddings", "eos_token_id", "quantization_config"})
 """Keys in which models of one architecture differ: when a partial or derived file leaves one out, nobody knows it."""
 
 
