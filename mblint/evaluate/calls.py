@@ -189,14 +189,22 @@ def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwa
             if fork.frame is not frame:
                 raise
             machine.undo(mark)
-            return fork_call(machine, function, code, args, kwargs, site, caller, mark)
+            return fork_call(machine, function, code, args, kwargs, site, caller, mark, fork.reason)
         return frame.result if signal is not None else None
     finally:
         machine.depth -= 1
 
 
 def fork_call(
-    machine: Machine, function: FunctionValue, code: Code, args: list[Any], kwargs: dict[str, Any], site: Any, caller: Any, mark: int
+    machine: Machine,
+    function: FunctionValue,
+    code: Code,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    site: Any,
+    caller: Any,
+    mark: int,
+    reason: str = "",
 ) -> Any:
     """Run a call for each outcome of its unknown branches with early exits, and join what the runs agree on."""
     from mblint.evaluate.joining import Outcome, apply_join, collect
@@ -239,7 +247,7 @@ def fork_call(
     if not alive:
         assert outcomes[0].raised is not None
         raise outcomes[0].raised
-    return apply_join(machine, alive, f"a branch in {function.name} is not known")
+    return apply_join(machine, alive, reason or f"a branch in {function.name} is not known")
 
 
 def bind_arguments(

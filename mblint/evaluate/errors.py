@@ -30,9 +30,10 @@ class StopEvaluation(Exception):
 class NeedFork(Exception):
     """A branch on an unknown value leaves the function on one side: the call must be run for both."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, reason: str = "") -> None:
         super().__init__()
         self.frame = frame
+        self.reason = reason
 
 
 class Failure:

@@ -361,7 +361,7 @@ def branch_on_unknown(
             if choice:
                 return body(frame)
             return orelse(frame) if orelse is not None else None
-        raise NeedFork(frame)
+        raise NeedFork(frame, answer.reason)
     outcomes: list[Outcome] = []
     raised: list[Raised] = []
     mark = machine.mark()
