@@ -206,7 +206,13 @@ class _Planner:
         if not is_yaml(span.path):
             return shell.replace_value(text, span, value, environment=key.startswith(ENV))
         found = self._yaml_path(text, span, key)
-        return found if isinstance(found, Refusal) else yaml.set_key(text, found[1], value, found[0])
+        if isinstance(found, Refusal):
+            return found
+        if key.startswith(ENV) and isinstance(value, str) and value.isdecimal() and value == str(int(value)):
+            start, end = text.bounds(span)
+            if text.text[start:end][-1:].isdecimal():  # numbers of the environment stand bare here
+                value = int(value)
+        return yaml.set_key(text, found[1], value, found[0])
 
     def _rename_in_layer(self, span: Span, old: str, new: str) -> Edits | Refusal:
         text = self._text(span.path)

@@ -170,16 +170,13 @@ def find_paths(text: Text, span: Span) -> list[tuple[int, tuple[str, ...]]]:
     for document, root in enumerate(roots):
         if root is None:
             continue
-        node = next((n for n in walk(root) if n.kind != "alias" and (n.start, n.end) == (start, end)), None)
-        node = node or next(
-            (
-                value
-                for owner in walk(root)
-                for key, value in owner.pairs
-                if (key.start, value.end) == (start, end) or (key.start, key.end) == (start, end)
-            ),
-            None,
-        )
+        # A pair before a whole block: of a block with one entry both may cover the same characters.
+        spots: list[tuple[Node, int, int]] = []
+        for owner in walk(root):
+            for key, value in owner.pairs:
+                spots += [(value, key.start, value.end), (value, key.start, key.end)]
+        spots += [(n, n.start, n.end) for n in walk(root) if n.kind != "alias"]
+        node = next((found for found, *place in spots if tuple(place) == (start, end)), None)
         if node is not None:
             paths += [(document, path) for path in _paths_to(root, node)]
     return list(dict.fromkeys(paths))

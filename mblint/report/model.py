@@ -191,8 +191,8 @@ def summary_lines(report: Report) -> list[str]:
     if fixable["safe"] or fixable["unsafe"]:
         parts = [f"{fixable['safe']} fixable with `--fix`"] if fixable["safe"] else []
         if fixable["unsafe"]:
-            more = " more" if fixable["safe"] else ""
-            parts.append(f"{fixable['unsafe']}{more} with `--unsafe-fixes`")
+            word = "more" if fixable["safe"] else "fixable"
+            parts.append(f"{fixable['unsafe']} {word} with `--unsafe-fixes`")
         lines.append("; ".join(parts) + ".")
     held = []
     if report.suppressed:
