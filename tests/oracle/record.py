@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from recorder import upstream  # noqa: E402
+from recorder import upstream
 
 
 def save(path: Path, value: Any) -> None:

@@ -181,7 +181,10 @@ def start_groups(config: Any, world_size: int) -> dict[str, Any]:
     """The pure first steps after validation: micro-batch calculator, process groups, layers of every stage."""
     from megatron.bridge.training import initialize
     from megatron.core import parallel_state
-    from megatron.core.num_microbatches_calculator import get_num_microbatches, init_num_microbatches_calculator
+    from megatron.core.num_microbatches_calculator import (
+        get_num_microbatches,
+        init_num_microbatches_calculator,
+    )
 
     train = config.train
     init_num_microbatches_calculator(

@@ -72,8 +72,6 @@ def load(
         configs = hub.read_models(models)
         hub.install(configs, folder / "hub")
         _without_triton_jit()
-        import megatron.bridge.training.config
-        import megatron.core
 
         hub.without_revisions()
     versions = {
