@@ -548,7 +548,7 @@ def _lambda(context: Context, node: ast.Lambda) -> Eval:
         (a.arg, compile_expression(context, d)) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None
     ]
     nested = bool(context.scope)
-    qualname = f"{context.qualname}.<lambda>" if context.qualname else "<lambda>"
+    qualname = f"{context.qualname}.<locals>.<lambda>" if context.qualname else "<lambda>"
     module = context.module
 
     def evaluate(frame: Frame) -> Any:

@@ -734,10 +734,11 @@ def _function(context: Context, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
     ]
     decorators = [(compile_expression(context, d), context.site(d)) for d in reversed(node.decorator_list)]
     name = node.name
-    qualname = f"{context.qualname}.{name}" if context.qualname else name
+    in_class = context.scope is not None and context.scope.is_class
+    within = f"{context.qualname}." if in_class or context.scope is None else f"{context.qualname}.<locals>."
+    qualname = f"{within}{name}" if context.qualname else name
     assign = compile_target(context, ast.Name(name, ast.Store()))
     module = context.module
-    in_class = context.scope is not None and context.scope.is_class
     nested = context.scope is not None and not in_class
 
     def run(frame: Frame) -> None:

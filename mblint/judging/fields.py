@@ -59,7 +59,7 @@ def _declared(cls: ClassValue, name: str) -> bool:
 
 def _written_by_class(site: Site) -> bool:
     """Whether upstream's own methods made the attribute (a cache, a derived value)."""
-    return "." in site.where
+    return "." in site.where.partition(".<locals>.")[0]
 
 
 def _judge(launch: ResolvedLaunch, key: str, name: str, cls: ClassValue) -> Finding | None:

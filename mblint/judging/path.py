@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 from typing import Any
@@ -90,7 +91,7 @@ def _check_finding(launch: ResolvedLaunch, failure: Failure, keys: list[str]) ->
         anchors = (site.anchor(),)
         place = site.span()
         related.append(Related(place, f"the check: {site.module.relative_path}:{site.line}"))
-    said = " ".join(failure.message.split())
+    said = " ".join(failure.message.split()) or _condition(site)
     message = f"the launch stops with {failure.exception}: {said}" if said else f"the launch stops with {failure.exception}"
     return Finding(
         rule=CHECK[0],
@@ -106,6 +107,13 @@ def _check_finding(launch: ResolvedLaunch, failure: Failure, keys: list[str]) ->
         launch=launch.name,
         condition=launch.condition,
     )
+
+
+def _condition(site: Any) -> str:
+    """What a check without words of its own asks for."""
+    if isinstance(site, Site) and isinstance(site.node, ast.Assert):
+        return f"it needs {' '.join(ast.unparse(site.node.test).split())}"
+    return ""
 
 
 def _input_finding(launch: ResolvedLaunch, inputs: dict[str, Failure]) -> Finding:
