@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import lcm
 
-from mblint.facts.view import View, fact
+from mblint.evaluate.unknown import Unknown
+from mblint.facts.view import Stop, View, fact
 
 
 @fact("data.seq_length")
@@ -61,3 +62,17 @@ def made_up(view: View) -> bool:
     if any(name.startswith("Mock") for name in view.class_names("dataset")):
         return True
     return view.value("data.mock", False) is True
+
+
+@fact("data.padded_to_max")
+def padded_to_max(view: View) -> bool:
+    """Whether the dataset pads every sample to the full length, by its own switch or by its keyword arguments."""
+    if view.value("dataset.pad_to_max_length", False) is True:
+        return True
+    keywords = view.value("dataset.dataset_kwargs")
+    if not isinstance(keywords, dict):
+        return False
+    padded = keywords.get("pad_to_max_length", False)
+    if isinstance(padded, Unknown):
+        raise Stop(padded)
+    return padded is True

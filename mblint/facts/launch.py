@@ -44,3 +44,9 @@ def same_world_as_parent(view: View) -> object:
 def is_finetuning(view: View) -> object:
     """Whether training starts from a pretrained checkpoint (SFT or PEFT)."""
     return view.value("checkpoint.pretrained_checkpoint") is not None or view.value("peft") is not None
+
+
+@fact("launch.named_mock")
+def named_mock(view: View) -> object:
+    """Whether the recipe's own name says that it runs on made-up data."""
+    return "mock" in str(view.read("launch.function")).lower()

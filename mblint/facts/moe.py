@@ -43,7 +43,7 @@ def all_layers(view: View) -> bool:
 
 @fact("moe.layers_exist")
 def layers_exist(view: View) -> bool:
-    """Whether the model has experts and a layer that uses them (hybrid models name these in their pattern)."""
+    """Whether the model has experts and a layer that uses them (hybrid models name it in their pattern)."""
     if not view.flag("moe.active"):
         return False
     pattern = view.value("model.hybrid_layer_pattern", view.value("model.hybrid_override_pattern"))
@@ -75,7 +75,7 @@ def aux_loss_terms(view: View) -> int:
 
 @fact("moe.balanced")
 def balanced(view: View) -> bool:
-    """Whether anything balances the load of experts: an auxiliary loss, an expert bias, sinkhorn, quantiles."""
+    """Whether an auxiliary loss, an expert bias, sinkhorn or quantiles balance the load of experts."""
     if view.flag("model.moe_router_enable_expert_bias"):
         return True
     kinds = view.value("model.moe_router_load_balancing_type", [])

@@ -6,7 +6,8 @@ TrainingConfig.finalize, ConfigContainer._calculate_scheduler_steps, OptimizerPa
 
 from __future__ import annotations
 
-from mblint.facts.view import View, fact
+from mblint.evaluate.unknown import Absent, Unknown
+from mblint.facts.view import Stop, View, fact
 
 
 @fact("schedule.counts_samples")
@@ -46,6 +47,13 @@ def warmup_length(view: View) -> int | float:
 
 @fact("schedule.lengths_given")
 def lengths_given(view: View) -> list[object]:
-    """Which of the three lengths of training are given: "train_iters", "train_samples", "num_epochs"."""
-    names = ("train_iters", "train_samples", "num_epochs")
-    return [name for name in names if view.value(f"train.{name}") is not None]
+    """Which lengths of training are given ("train_iters", "train_samples", "num_epochs"), not computed."""
+    found: list[object] = []
+    for name in ("train_iters", "train_samples", "num_epochs"):
+        view.value(f"train.{name}")  # read it, so that it counts as an input
+        value = view.resolved.written(f"train.{name}")
+        if isinstance(value, Unknown):
+            raise Stop(value)
+        if value is not None and not isinstance(value, Absent):
+            found.append(name)
+    return found
