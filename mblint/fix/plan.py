@@ -146,7 +146,7 @@ class _Planner:
             source = self.source(path)
             if source is None:
                 return Refusal(f"the text of {path} is not at hand")
-            self.python[path] = PythonFile(Text(path, source), self.function)
+            self.python[path] = PythonFile(path, source, self.function)
         return self.python[path]
 
     def _text(self, path: str) -> Text | Refusal:
@@ -296,11 +296,19 @@ class _Planner:
         for path, source in after.items():
             if not parses(path, source):
                 return Refusal("the edited file could not be read again", edits[0].span)
+            removed = (edit for edit in edits if edit.span.path == path)
+            if not any("#" in _removed(before[path], edit) for edit in removed):
+                continue  # reading all comments twice takes long, and only what was removed can be lost
             lost = lost_comments(path, before[path], source)
             if lost:
                 unsafe.append(f"drops the comment `{lost[0][:60]}`")
         safety: Literal["safe", "unsafe"] = "unsafe" if unsafe or fix.safety == "unsafe" else "safe"
         return replace(fix, edits=tuple(edits), safety=safety, cost=fix.cost)
+
+
+def _removed(source: str, edit: TextEdit) -> str:
+    start, end = Text(edit.span.path, source).bounds(edit.span)
+    return source[start:end]
 
 
 def plan_fixes(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mblint.fix import env, python
 from mblint.fix.recipe import Addition, Recipe, assignment, emit, read_recipe
-from mblint.fix.render import Renderer, module_names, quote_of
+from mblint.fix.render import Renderer, module_names
 from mblint.fix.sites import Site, find_site, is_literal
 from mblint.fix.text import Edits, Refusal, Text
 from mblint.fix.tree import Tree, parse_ast
@@ -17,16 +18,28 @@ if TYPE_CHECKING:
     from mblint.findings import TextEdit
 
 
+# The fixes of one file's findings are planned one after the other, on the same text: neither the trees nor what
+# is known of a recipe changes by that.
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: str, source: str) -> tuple[Text, ast.Module | None]:
+    return Text(path, source), parse_ast(source)
+
+
+@lru_cache(maxsize=16)
+def _recipe(path: str, source: str, function: Span) -> Recipe | Refusal:
+    text, module = _parsed(path, source)
+    return read_recipe(text, function, module)
+
+
 class PythonFile:
     """Plans edits of one file; `finish` gives those that belong together (additions, imports)."""
 
-    def __init__(self, text: Text, function: Span | None) -> None:
-        self.text = text
-        self.module = parse_ast(text.text)
-        own = function if function is not None and function.path == text.path else None
-        self._recipe = (
-            read_recipe(text, own, self.module) if own is not None else Refusal("no recipe is known here")
-        )
+    def __init__(self, path: str, source: str, function: Span | None) -> None:
+        self.text, self.module = _parsed(path, source)
+        own = function if function is not None and function.path == path else None
+        self._recipe = _recipe(path, source, own) if own is not None else Refusal("no recipe is known here")
         self._renderer: Renderer | None = None
         self._additions: list[Addition] = []
 
@@ -34,7 +47,7 @@ class PythonFile:
     def renderer(self) -> Renderer:
         if self._renderer is None:
             names = module_names(self.module or ast.Module([], []))
-            self._renderer = Renderer(names, quote_of(self.text.text))
+            self._renderer = Renderer(names, self.text.text)
         return self._renderer
 
     @property

@@ -104,7 +104,7 @@ def _own_nodes(tree: Tree, function: cst.FunctionDef) -> Iterator[cst.CSTNode]:
         node = stack.pop()
         yield node
         if not isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            stack.extend(reversed(node.children))
+            stack.extend(reversed(tree.children(node)))
 
 
 # Calls that take a part of the config and change nothing that is set beside it.

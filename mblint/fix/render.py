@@ -116,8 +116,15 @@ class Renderer:
     """Renders values for one file; `imports` collects the import lines that the rendered source needs."""
 
     names: Names
-    quote: str = '"'
+    source: str = ""
     imports: list[str] = field(default_factory=list)
+    _quote: str = ""
+
+    @property
+    def quote(self) -> str:
+        """The quote of the file's strings, found when a string is first written."""
+        self._quote = self._quote or quote_of(self.source)
+        return self._quote
 
     def render(self, value: Any, old: cst.CSTNode | None = None, hint: str | None = None) -> str | Refusal:
         """The source of a plain value. `old` is the expression it replaces; `hint` the field's annotation,

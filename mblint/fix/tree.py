@@ -25,6 +25,7 @@ class Tree:
     """The libcst module of one unit of a file; `range` gives offsets in the whole file's text."""
 
     def __init__(self, text: Text, module: cst.Module, first_line: int) -> None:
+        import libcst as cst
         from libcst.metadata import MetadataWrapper, PositionProvider
 
         self.text = text
@@ -36,12 +37,20 @@ class Tree:
             start = text.offset(place.start.line + shift, place.start.column + 1)
             self._inner[node] = (start, text.offset(place.end.line + shift, place.end.column + 1))
         self._parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        self._children: dict[cst.CSTNode, list[cst.CSTNode]] = {}
+        # libcst collects the children of a node by visiting it, which is slow: once is enough.
+        blank = cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace | cst.EmptyLine
         stack: list[cst.CSTNode] = [module]
         while stack:
             node = stack.pop()
-            for child in node.children:
-                self._parents[child] = node
-                stack.append(child)
+            below = [child for child in node.children if not isinstance(child, blank)]
+            self._children[node] = below
+            self._parents.update(dict.fromkeys(below, node))
+            stack += below
+
+    def children(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """The parts of a node in source order, white space and comments left out."""
+        return self._children.get(node, [])
 
     def range(self, node: cst.CSTNode) -> tuple[int, int]:
         """(start, end) offsets of the node's code, its own parentheses included."""
@@ -78,7 +87,7 @@ class Tree:
         while stack:
             node = stack.pop()
             yield node
-            stack.extend(reversed(node.children))
+            stack.extend(reversed(self.children(node)))
 
 
 def _depth(tree: ast.AST) -> int:
