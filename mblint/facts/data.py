@@ -66,7 +66,7 @@ def made_up(view: View) -> bool:
 
 @fact("data.padded_to_max")
 def padded_to_max(view: View) -> bool:
-    """Whether the dataset pads every sample to the full length, by its own switch or by its keyword arguments."""
+    """Whether the dataset pads every sample to the full length (by its field or dataset_kwargs)."""
     if view.value("dataset.pad_to_max_length", False) is True:
         return True
     keywords = view.value("dataset.dataset_kwargs")

@@ -159,6 +159,60 @@ def stage_layers(view: View) -> list[object]:
     return list(laid)
 
 
+# Hybrid models, whose pattern names every layer
+
+
+def _main_pattern(view: View) -> str:
+    """The decoder's part of the pattern, stages separated by "|"; ends the fact for models without one."""
+    pattern = view.value("model.hybrid_layer_pattern", view.value("model.hybrid_override_pattern"))
+    if not isinstance(pattern, str):
+        view.stop()
+    main = pattern.partition("/")[0]
+    return main if len(main) <= MAX_LAYERS and set(main) <= set("MG*D+-E|") else view.stop()
+
+
+@fact("pipeline.pattern_layers")
+def pattern_layers(view: View) -> int:
+    """Decoder layers in the pattern of a hybrid model; absent without one."""
+    return len(_main_pattern(view).replace("|", ""))
+
+
+@fact("pipeline.pattern_segments")
+def pattern_segments(view: View) -> int:
+    """Stages that the pattern of a hybrid model separates by "|"; absent without a pattern."""
+    return _main_pattern(view).count("|") + 1
+
+
+@fact("pipeline.pattern_splits")
+def pattern_splits(view: View) -> bool:
+    """Whether the layers of a pattern without stages fit the counts of first and last stage, or what counts.
+
+    Absent with a layout, with stages in the pattern, and where layers are simply shared evenly.
+    """
+    if view.value(_LAYOUT) is not None or view.integer("pipeline.pattern_segments") > 1:
+        view.stop()
+    layers, stages = view.integer("pipeline.pattern_layers"), view.integer("parallel.pp")
+    given = [view.integer(name) for name in (_FIRST, _LAST) if view.value(name) is not None]
+    if given:
+        layers, stages = layers - sum(given), stages - len(given)
+        return layers % stages == 0 and bool(layers) if stages else not layers
+    if not view.flag(_EMBEDDING) and not view.flag(_LOSS):
+        view.stop()
+    return stages > 0 and (layers + view.flag(_EMBEDDING) + view.flag(_LOSS)) % stages == 0
+
+
+# Work of a step
+
+
+@fact("pipeline.lengths_vary")
+def lengths_vary(view: View) -> bool:
+    """Whether stages tell one another the shape of every micro batch (packing in the batch asks for it)."""
+    return view.flag("model.variable_seq_lengths") or (
+        view.integer("parallel.pp") > 1
+        and (view.flag("dataset.enable_in_batch_packing") or view.flag("dataset.pack_sequences_in_batch"))
+    )
+
+
 @fact("pipeline.bubble")
 def bubble(view: View) -> float:
     """Share of a step that every stage spends idle: (PP - 1) / (VP x micro batches + PP - 1)."""

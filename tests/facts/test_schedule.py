@@ -151,3 +151,27 @@ def test_balance_of_experts() -> None:
     assert read("moe.aux_loss_terms", base="moe", set=lists) == 2
     assert read("data.made_up", set={"dataset.blend": None}) is True
     assert read("data.made_up", set={}) is False
+
+
+def test_layers_of_a_pattern() -> None:
+    keys: dict[str, Any] = {"model.hybrid_layer_pattern": "M-|*-|M-/MM"}
+    assert read("pipeline.pattern_layers", base="hybrid", set=keys) == 6
+    assert read("pipeline.pattern_segments", base="hybrid", set=keys) == 3
+    assert read("pipeline.pattern_layers", set={}) is ABSENT
+    assert read("pipeline.pattern_layers", base="hybrid", set={"model.hybrid_layer_pattern": "MXM"}) is ABSENT
+    counts: dict[str, Any] = {
+        "model.hybrid_layer_pattern": "M-M-*-M-",
+        "model.pipeline_model_parallel_size": 3,
+        "model.num_layers_in_first_pipeline_stage": 2,
+    }
+    assert read("pipeline.pattern_splits", base="hybrid", set=counts) is True
+    counts["model.num_layers_in_last_pipeline_stage"] = 6
+    assert read("pipeline.pattern_splits", base="hybrid", set=counts) is False
+    assert read("pipeline.pattern_splits", base="hybrid", set={}) is ABSENT
+
+
+def test_lengths_that_vary() -> None:
+    packed = {"dataset.enable_in_batch_packing": True, "train.micro_batch_size": 2}
+    assert read("pipeline.lengths_vary", set=packed) is False
+    assert read("pipeline.lengths_vary", set={**packed, "model.pipeline_model_parallel_size": 2}) is True
+    assert read("pipeline.lengths_vary", set={"model.variable_seq_lengths": True}) is True
