@@ -26,3 +26,30 @@ def modules(view: View) -> list[object]:
     if view.value("model.recompute_modules") is None:
         return ["core_attn"]
     return view.items("model.recompute_modules")
+
+
+_EXPERT_MODULES = ("moe", "moe_act", "shared_experts")
+
+
+@fact("recompute.idle_modules")
+def idle_modules(view: View) -> list[object]:
+    """Modules that selective recompute covers and that no layer of the model has, so that nothing happens.
+
+    A hybrid model's layers are in its pattern: `*` attention, `-` dense MLP, `E` experts; in others the MLP of
+    a layer is either dense or experts, and only the dense one is the module "mlp".
+    """
+    chosen = view.items("recompute.modules")
+    if not chosen:
+        return []
+    pattern = view.value("model.hybrid_layer_pattern")
+    if isinstance(pattern, str):
+        missing = [name for name, symbol in (("core_attn", "*"), ("mlp", "-")) if symbol not in pattern]
+        has_experts = "E" in pattern
+    else:
+        has_experts = view.flag("moe.active")
+        missing = ["mlp"] if has_experts and view.flag("moe.all_layers") else []
+    if not has_experts:
+        missing.extend(_EXPERT_MODULES)
+    elif "shared_experts" in chosen and view.value("model.moe_shared_expert_intermediate_size") is None:
+        missing.append("shared_experts")
+    return [name for name in chosen if name in missing]
