@@ -231,10 +231,11 @@ class Module:
 class ModuleTable:
     """Finds modules by name below a list of root folders; later a snapshot may serve names that no folder has."""
 
-    def __init__(self, roots: list[str], overlay: dict[str, bytes | str] | None = None, snapshot: Any = None) -> None:
+    def __init__(self, roots: list[str], overlay: dict[str, bytes | str | None] | None = None, snapshot: Any = None) -> None:
         self.roots = roots
         self.overlay = overlay or {}
-        """Absolute path -> content that replaces the file's (unsaved buffers, edits under proof, another revision)."""
+        """Absolute path -> content that replaces the file's (unsaved buffers, edits under proof, another revision); None for a
+        file that is taken not to exist."""
         self.snapshot = snapshot
         self.loaded: dict[str, Any] = {}
         self.errors: list[SourceError] = []
@@ -245,6 +246,8 @@ class ModuleTable:
         self._listing: dict[str, frozenset[str]] = {}
 
     def _has(self, path: str) -> bool:
+        if path in self.overlay:
+            return self.overlay[path] is not None
         folder, _, name = path.rpartition("/")
         names = self._listing.get(folder)
         if names is None:
@@ -253,7 +256,7 @@ class ModuleTable:
             except OSError:
                 names = frozenset()
             self._listing[folder] = names
-        return name in names or path in self.overlay
+        return name in names
 
     def forget_missing(self) -> None:
         """A root was added: names that were not found may be there now."""

@@ -43,7 +43,7 @@ class Session:
         upstream: Upstream,
         project: Sequence[Path] = (),
         facts: Facts | None = None,
-        overlay: dict[str, bytes | str] | None = None,
+        overlay: dict[str, bytes | str | None] | None = None,
     ) -> None:
         self.upstream = upstream
         self.facts = facts or Facts()
@@ -104,7 +104,7 @@ class Session:
         return self.modules.load_file(name, resolved, data)
 
 
-    def replace_sources(self, texts: Mapping[str, str]) -> None:
+    def replace_sources(self, texts: Mapping[str, bytes | str | None]) -> None:
         """Evaluate the project with these texts in place of its files (absolute path -> decoded text); an empty mapping
         goes back to the files. What was learned of upstream stays."""
         self.modules.overlay = dict(texts)

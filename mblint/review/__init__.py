@@ -1,0 +1,1 @@
+"""Reviewing a change: the same launches at two revisions, and what became worse."""

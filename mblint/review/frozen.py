@@ -1,0 +1,88 @@
+"""A launch as it was at another revision: values without the heap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mblint.evaluate.codec import flatten
+from mblint.evaluate.unknown import ABSENT, Absent, Unknown
+from mblint.evaluate.values import Instance
+from mblint.launch.plain import plain
+from mblint.launch.resolved import ResolvedLaunch, Write
+
+
+@dataclass(frozen=True)
+class FrozenLaunch:
+    """See mblint.facts.protocol.Resolved. `values` are effective, `before` what the recipe wrote; both plain, by key."""
+
+    name: str
+    world_size: int | Unknown
+    gpu: str | Unknown
+    versions: Mapping[str, str]
+    env: Mapping[str, Any]
+    env_known: bool
+    values: Mapping[str, Any] = field(repr=False)
+    before: Mapping[str, Any] = field(repr=False)
+    class_order: Mapping[str, tuple[str, ...]] = field(repr=False)
+    unknown_sections: Mapping[str, str] = field(repr=False)
+
+    def get(self, key: str) -> object:
+        return self._find(self.values, key)
+
+    def written(self, key: str) -> object:
+        return self._find(self.before, key)
+
+    def _find(self, values: Mapping[str, Any], key: str) -> object:
+        if key in values:
+            return values[key]
+        section = key.rpartition(".")[0]
+        while section:
+            if section in self.unknown_sections:
+                return Unknown(self.unknown_sections[section])
+            held = values.get(section, ABSENT)
+            if isinstance(held, Unknown):
+                return held
+            if isinstance(held, dict):
+                return held.get(key[len(section) + 1 :], ABSENT)
+            section = section.rpartition(".")[0]
+        return ABSENT
+
+    def classes(self, section: str) -> tuple[str, ...] | Unknown | Absent:
+        if section in self.unknown_sections:
+            return Unknown(self.unknown_sections[section])
+        return self.class_order.get(section, ABSENT)
+
+    def keys(self) -> Iterable[str]:
+        return self.values.keys()
+
+    def origins(self, key: str) -> tuple[Write, ...]:
+        return ()
+
+
+def freeze(launch: ResolvedLaunch) -> FrozenLaunch:
+    """Copy what judges may ask of a launch that is on the heap, before it is taken back."""
+    flat: dict[str, Any] = {}
+    flatten(launch.cfg, "", flat)
+    values = {key: plain(value) for key, value in flat.items()}
+    classes: dict[str, tuple[str, ...]] = {}
+    unknown: dict[str, str] = {}
+    pending: list[tuple[str, Instance]] = [("", launch.cfg)]
+    seen = {id(launch.cfg)}
+    while pending:
+        section, owner = pending.pop()
+        order = launch.classes(section)
+        if isinstance(order, tuple):
+            classes[section] = order
+        elif isinstance(order, Unknown):
+            unknown[section] = order.reason
+        for name, value in owner.attrs.items():
+            if isinstance(value, Instance) and id(value) not in seen:
+                seen.add(id(value))
+                pending.append((f"{section}.{name}" if section else name, value))
+    before = {key: launch.written(key) for key in values}
+    return FrozenLaunch(
+        launch.name, launch.world_size, launch.gpu, dict(launch.versions), dict(launch.env), launch.env_known,
+        values, before, classes, unknown,
+    )  # fmt: skip
