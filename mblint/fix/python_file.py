@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mblint.findings import TextEdit
 
 
-# The fixes of one file's findings are planned one after the other, on the same text: neither the trees nor what
-# is known of a recipe changes by that.
+# The fixes of one file's findings are planned one after the other on the same text; neither the trees nor
+# what is known of a recipe changes by that.
 
 
 @lru_cache(maxsize=4)

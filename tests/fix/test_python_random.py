@@ -200,7 +200,7 @@ def write_of(recipe: Recipe, key: str) -> Write:
     return Write(Text(PATH, recipe.source).span(*recipe.writes[key]), recipe.values[key])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(recipes(), st.sampled_from(NEW), st.data())
 def test_a_new_value_lands_and_nothing_else_changes(recipe: Recipe, value: Any, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(recipe.writes)))
@@ -227,7 +227,7 @@ def test_a_new_value_lands_and_nothing_else_changes(recipe: Recipe, value: Any, 
         assert "#" in recipe.source[slice(*recipe.writes[key])]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(recipes(), st.data())
 def test_a_deletion_takes_one_setting_out(recipe: Recipe, data: st.DataObject) -> None:
     keys = [key for key in sorted(recipe.writes) if recipe.kinds[key] != "loop"]
@@ -243,7 +243,7 @@ def test_a_deletion_takes_one_setting_out(recipe: Recipe, data: st.DataObject) -
     assert isinstance(fix, Fix) and (fix.safety == "unsafe") == (lost > 0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(recipes(), st.sampled_from(["model.new", "train.new", "validation.new"]), st.sampled_from(NEW))
 def test_an_addition_sets_one_key_more(recipe: Recipe, key: str, value: Any) -> None:
     text = after(recipe.source, plan(recipe.source, {key: value}))
@@ -258,7 +258,7 @@ def test_an_addition_sets_one_key_more(recipe: Recipe, key: str, value: Any) -> 
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(recipes(), st.data())
 def test_a_renaming_moves_one_value(recipe: Recipe, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(recipe.writes)))
