@@ -25,20 +25,74 @@ from typing import Any
 Step = list[Any]
 
 FUNCTIONS = frozenset(
-    "len int float bool str list tuple dict set range min max sum any all sorted reversed zip enumerate isinstance hasattr getattr abs "
-    "round".split()
+    [
+        "len",
+        "int",
+        "float",
+        "bool",
+        "str",
+        "list",
+        "tuple",
+        "dict",
+        "set",
+        "range",
+        "min",
+        "max",
+        "sum",
+        "any",
+        "all",
+        "sorted",
+        "reversed",
+        "zip",
+        "enumerate",
+        "isinstance",
+        "hasattr",
+        "getattr",
+        "abs",
+        "round",
+    ]
 )
 METHODS = frozenset(
-    "get pop items keys values copy split strip lower upper update setdefault startswith endswith join append extend index count "
-    "issubset get_text_config".split()
+    [
+        "get",
+        "pop",
+        "items",
+        "keys",
+        "values",
+        "copy",
+        "split",
+        "strip",
+        "lower",
+        "upper",
+        "update",
+        "setdefault",
+        "startswith",
+        "endswith",
+        "join",
+        "append",
+        "extend",
+        "index",
+        "count",
+        "issubset",
+        "get_text_config",
+    ]
 )
 NODES = (
-    ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp,
-    ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.comprehension, ast.Call,
-    ast.keyword, ast.JoinedStr, ast.FormattedValue, ast.Starred, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
+    ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.BinOp, ast.UnaryOp, ast.BoolOp,
+    ast.Compare, ast.IfExp, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp,
+    ast.SetComp, ast.GeneratorExp, ast.comprehension, ast.Call, ast.keyword, ast.JoinedStr,
+    ast.FormattedValue, ast.Starred, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
 )  # fmt: skip
 SILENT = ("logger", "warnings", "logging")
-CHECK_CALLS = frozenset({"rope_config_validation", "layer_type_validation", "validate_rope", "validate_layer_type", "validate_architecture"})
+CHECK_CALLS = frozenset(
+    {
+        "rope_config_validation",
+        "layer_type_validation",
+        "validate_rope",
+        "validate_layer_type",
+        "validate_architecture",
+    }
+)
 
 
 class UnknownStep(Exception):
@@ -47,7 +101,9 @@ class UnknownStep(Exception):
 
 def literal(node: ast.AST) -> Any:
     """The value of constants, containers of them and arithmetic on them. Raises ValueError."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)):
+    if isinstance(node, ast.BinOp) and isinstance(
+        node.op, (ast.Mult, ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
+    ):
         left, right = literal(node.left), literal(node.right)
         if not all(isinstance(v, (int, float)) for v in (left, right)):
             raise ValueError("not a number")
@@ -61,7 +117,7 @@ def literal(node: ast.AST) -> Any:
     if isinstance(node, ast.Call) and ast.unparse(node) in ("float('inf')", "float('-inf')"):
         return float(node.args[0].value)  # type: ignore[attr-defined]
     try:
-        value = ast.literal_eval(node)  # type: ignore[arg-type]
+        value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError) as error:
         raise ValueError(str(error)) from None
     return _plain(value)
@@ -94,7 +150,12 @@ class Rewriter(ast.NodeTransformer):
             return ast.Name("c", node.ctx)
         if node.id == owner.kwargs_name:
             return ast.Name("kw", node.ctx)
-        if node.id in owner.locals or node.id in owner.bound or owner.is_config(node.id) or node.id in FUNCTIONS:
+        if (
+            node.id in owner.locals
+            or node.id in owner.bound
+            or owner.is_config(node.id)
+            or node.id in FUNCTIONS
+        ):
             return node
         if node.id in owner.constants:
             return ast.parse(repr(owner.constants[node.id]), mode="eval").body
@@ -117,7 +178,11 @@ class Rewriter(ast.NodeTransformer):
         function = node.func
         if isinstance(function, ast.Attribute):
             of_self = isinstance(function.value, ast.Name) and function.value.id == self.owner.self_name
-            if not of_self and function.attr not in METHODS and not (isinstance(function.value, ast.Name) and function.value.id == "math"):
+            if (
+                not of_self
+                and function.attr not in METHODS
+                and not (isinstance(function.value, ast.Name) and function.value.id == "math")
+            ):
                 raise UnknownStep(function.attr)
         elif not isinstance(function, ast.Name):
             raise UnknownStep(text)
@@ -125,8 +190,12 @@ class Rewriter(ast.NodeTransformer):
 
     def sub_config(self, node: ast.expr) -> ast.Name:
         """The class that `self.sub_configs["..."]` means."""
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and ast.unparse(node.value) == "self.sub_configs":
-            name = self.owner.subs.get(node.slice.value, "")
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.slice, ast.Constant)
+            and ast.unparse(node.value) == "self.sub_configs"
+        ):
+            name = self.owner.subs.get(str(node.slice.value), "")
             if self.owner.is_config(name):
                 return ast.Name(name, ast.Load())
         raise UnknownStep(ast.unparse(node))
@@ -142,7 +211,9 @@ class Rewriter(ast.NodeTransformer):
 class Translator:
     """Translates the methods of one class."""
 
-    def __init__(self, is_config: Callable[[str], bool], constants: dict[str, Any], subs: dict[str, str]) -> None:
+    def __init__(
+        self, is_config: Callable[[str], bool], constants: dict[str, Any], subs: dict[str, str]
+    ) -> None:
         self.is_config = is_config
         self.constants = constants
         self.subs = subs
@@ -151,7 +222,7 @@ class Translator:
         self.locals: set[str] = set()
         self.bound: set[str] = set()
 
-    # --- methods ---------------------------------------------------------------------------------------------------
+    # --- methods --------------------------------------------------------------------------------------
 
     def _enter(self, method: ast.FunctionDef, static: bool = False) -> list[ast.arg]:
         arguments = [*method.args.posonlyargs, *method.args.args]
@@ -168,7 +239,11 @@ class Translator:
         given = self._enter(method)
         positional = [*method.args.posonlyargs, *method.args.args]
         defaults: dict[str, ast.expr | None] = dict(
-            zip([a.arg for a in positional[len(positional) - len(method.args.defaults) :]], method.args.defaults, strict=True)
+            zip(
+                [a.arg for a in positional[len(positional) - len(method.args.defaults) :]],
+                method.args.defaults,
+                strict=True,
+            )
         )
         defaults.update(zip([a.arg for a in method.args.kwonlyargs], method.args.kw_defaults, strict=True))
         parameters: list[list[Any]] = []
@@ -184,7 +259,9 @@ class Translator:
         """The steps of a method whose result does not count."""
         self._enter(method)
         positional = [*method.args.posonlyargs, *method.args.args]
-        defaults = zip(positional[len(positional) - len(method.args.defaults) :], method.args.defaults, strict=True)
+        defaults = zip(
+            positional[len(positional) - len(method.args.defaults) :], method.args.defaults, strict=True
+        )
         given = [["l", argument.arg, self.formula(default)] for argument, default in defaults]
         return [*given, *self.steps([s for s in method.body if not isinstance(s, ast.Return)])]
 
@@ -197,11 +274,13 @@ class Translator:
         if not isinstance(last, ast.Return) or last.value is None:
             raise UnknownStep("no result")
         steps = self.steps(method.body[:-1])
-        if any(step[0] == "?" for step in walk(steps)) or any(isinstance(n, ast.Return) for s in method.body[:-1] for n in ast.walk(s)):
+        if any(step[0] == "?" for step in walk(steps)) or any(
+            isinstance(n, ast.Return) for s in method.body[:-1] for n in ast.walk(s)
+        ):
             raise UnknownStep("a result that depends on what is not known")
         return [[a.arg for a in given], steps, self.formula(last.value)]
 
-    # --- statements ------------------------------------------------------------------------------------------------
+    # --- statements -----------------------------------------------------------------------------------
 
     def steps(self, body: list[ast.stmt]) -> list[Step]:
         found: list[Step] = []
@@ -259,14 +338,18 @@ class Translator:
         text = ast.unparse(value.func)
         if text.partition(".")[0] in SILENT or text.rpartition(".")[2] in CHECK_CALLS:
             return []
-        if text.rpartition(".")[2] in ("__init__", "__post_init__") and (text.startswith("super()") or text.endswith("Config.__post_init__")):
+        if text.rpartition(".")[2] in ("__init__", "__post_init__") and (
+            text.startswith("super()") or text.endswith("Config.__post_init__")
+        ):
             extra = {k.arg: self.formula(k.value) for k in value.keywords if k.arg is not None}
             whole = [ast.unparse(k.value) for k in value.keywords if k.arg is None]
             if any(w != self.kwargs_name for w in whole):
                 raise UnknownStep("other keys for the base class")
             return [["b", extra]]
         if text == "setattr" and len(value.args) == 3:
-            return [["a", self.formula(value.args[0]), self.formula(value.args[1]), self.formula(value.args[2])]]
+            return [
+                ["a", self.formula(value.args[0]), self.formula(value.args[1]), self.formula(value.args[2])]
+            ]
         if text == "self.standardize_rope_params":
             return [["r"]]
         return [["x", self.formula(value)]]
@@ -285,7 +368,10 @@ class Translator:
                 return [*before, ["s", target.attr, self.formula(value)]]
             return [*before, ["a", self.formula(target.value), repr(target.attr), self.formula(value)]]
         if isinstance(target, ast.Subscript):
-            return [*before, ["k", self.formula(target.value), self.formula(target.slice), self.formula(value)]]
+            return [
+                *before,
+                ["k", self.formula(target.value), self.formula(target.slice), self.formula(value)],
+            ]
         raise UnknownStep("an assignment")
 
     def unknown(self, statement: ast.stmt) -> list[Step]:
@@ -294,17 +380,23 @@ class Translator:
         names: set[str] = set()
         calls_base = False
         for node in ast.walk(statement):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self.self_name:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == self.self_name
+            ):
                 attributes.add(node.attr)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.add(node.id)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
                 attributes.add(node.value)
-            calls_base = calls_base or (isinstance(node, ast.Call) and ast.unparse(node.func).startswith("super()."))
+            calls_base = calls_base or (
+                isinstance(node, ast.Call) and ast.unparse(node.func).startswith("super().")
+            )
         self.locals.update(names)
         return [["?", sorted(attributes), sorted(names)], *([["b", {}]] if calls_base else [])]
 
-    # --- expressions -------------------------------------------------------------------------------------------------
+    # --- expressions ----------------------------------------------------------------------------------
 
     def formula(self, node: ast.expr) -> str:
         """The text of an expression in terms of c, kw and local names. Raises UnknownStep."""
@@ -313,7 +405,11 @@ class Translator:
                 raise UnknownStep(type(inner).__name__)
         outer = self.bound
         self.bound = outer | {
-            n.id for inner in ast.walk(node) if isinstance(inner, ast.comprehension) for n in ast.walk(inner.target) if isinstance(n, ast.Name)
+            n.id
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.comprehension)
+            for n in ast.walk(inner.target)
+            if isinstance(n, ast.Name)
         }
         try:
             copy = ast.parse(ast.unparse(node), mode="eval").body

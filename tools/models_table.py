@@ -2,9 +2,9 @@
 
     python tools/models_table.py --models FOLDER --out mblint/upstream/data
 
-FOLDER holds `<org>--<name>.json` files with the keys `hf_id`, `source`, `confidence` and `config`. Confidence is `copied` (the
-model's own config.json was seen whole), `partial` (some of its fields were seen) or `derived` (taken from other models of
-the same architecture, or from an older provider of megatron-bridge).
+FOLDER holds `<org>--<name>.json` files with the keys `hf_id`, `source`, `confidence` and `config`.
+Confidence is `copied` (the model's own config.json was seen whole), `partial` (some of its fields were seen) or `derived`
+(taken from other models of the same architecture, or from an older provider of megatron-bridge).
 """
 
 from __future__ import annotations
@@ -25,14 +25,22 @@ def make(folder: Path) -> dict[str, dict[str, object]]:
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         if record["confidence"] not in CONFIDENCE:
-            raise SystemExit(f"{path}: confidence is {record['confidence']!r}, expected one of {', '.join(CONFIDENCE)}")
+            raise SystemExit(
+                f"{path}: confidence is {record['confidence']!r}, expected one of {', '.join(CONFIDENCE)}"
+            )
         config = {key: value for key, value in record["config"].items() if key not in NEEDLESS}
-        table[record["hf_id"]] = {"confidence": record["confidence"], "source": record["source"], "config": config}
+        table[record["hf_id"]] = {
+            "confidence": record["confidence"],
+            "source": record["source"],
+            "config": config,
+        }
     return table
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()

@@ -2,10 +2,11 @@
 
     python tools/transformers_table.py --wheel transformers-5.12.1-py3-none-any.whl --out mblint/upstream/data
 
-Reads the wheel (or an unpacked folder, `--source`) by syntax tree only: nothing of the package is imported or run. For
-each model type that a language model can have, and for the parts those are made of, it writes what a configuration object
-has besides the keys of a config.json: defaults of fields, other names of attributes, classes of sub-configs, and how a
-value that the file leaves out follows from the others. What cannot be put into these terms is written down as not known.
+Reads the wheel (or an unpacked folder, `--source`) by syntax tree only: nothing of the package is imported or
+run. For each model type that a language model can have, and for the parts those are made of, it writes what a
+configuration object has besides the keys of a config.json: defaults of fields, other names of attributes,
+classes of sub-configs, and how a value that the file leaves out follows from the others. What cannot be put
+into these terms is written down as not known.
 
 The format is described in mblint/launch/hf_classes.py, which reads it.
 """
@@ -25,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from config_formulas import Translator, UnknownStep, literal  # noqa: E402
+from config_formulas import Translator, UnknownStep, literal
 
 BASE_NAMES = ("PreTrainedConfig", "PretrainedConfig")
 MODEL_MAPPINGS = (
@@ -39,7 +40,9 @@ MODEL_MAPPINGS = (
 )
 """Auto mappings whose model types are kept; the parts that they are made of follow."""
 
-NEEDLESS = frozenset({"keys_to_ignore_at_inference", "base_model_tp_plan", "base_model_pp_plan", "base_model_ep_plan"})
+NEEDLESS = frozenset(
+    {"keys_to_ignore_at_inference", "base_model_tp_plan", "base_model_pp_plan", "base_model_ep_plan"}
+)
 CHECKS = frozenset({"validate_architecture", "validate_layer_type", "validate_rope", "validate_token_ids"})
 
 
@@ -55,7 +58,9 @@ class Source:
         else:
             assert folder is not None
             root = folder.parent if folder.name == "transformers" else folder
-            self.names = [path.relative_to(root).as_posix() for path in sorted((root / "transformers").rglob("*.py"))]
+            self.names = [
+                path.relative_to(root).as_posix() for path in sorted((root / "transformers").rglob("*.py"))
+            ]
             self.read = lambda name: (root / name).read_text()
 
     def parse(self, name: str) -> ast.Module:
@@ -66,37 +71,51 @@ def assigned(tree: ast.Module, name: str) -> ast.expr | None:
     """The last value given to a module-level name."""
     found = None
     for statement in tree.body:
-        if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in statement.targets):
+        if isinstance(statement, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == name for t in statement.targets
+        ):
             found = statement.value
     return found
 
 
 def pairs(node: ast.expr | None) -> dict[str, Any]:
-    """A mapping written as OrderedDict([(key, value), ...]) or {...}; entries that are not literal are left out."""
+    """A mapping written as OrderedDict([(key, value), ...]) or {...}, without what is not literal."""
     found: dict[str, Any] = {}
     for inner in ast.walk(node) if node is not None else ():
-        if isinstance(inner, ast.Tuple) and len(inner.elts) == 2 and all(isinstance(e, (ast.Constant, ast.Tuple)) for e in inner.elts):
+        if (
+            isinstance(inner, ast.Tuple)
+            and len(inner.elts) == 2
+            and all(isinstance(e, (ast.Constant, ast.Tuple)) for e in inner.elts)
+        ):
             key, value = inner.elts
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 found.setdefault(key.value, ast.literal_eval(value))
         elif isinstance(inner, ast.Dict):
             for key_node, value_node in zip(inner.keys, inner.values, strict=True):
                 if isinstance(key_node, ast.Constant) and isinstance(value_node, ast.Constant):
-                    found.setdefault(key_node.value, value_node.value)
+                    found.setdefault(str(key_node.value), value_node.value)
     return found
 
 
 def model_types(source: Source) -> dict[str, str]:
     """model_type -> configuration class name, for every model of the package."""
     found: dict[str, str] = {}
-    for name in ("transformers/models/auto/auto_mappings.py", "transformers/models/auto/configuration_auto.py"):
+    for name in (
+        "transformers/models/auto/auto_mappings.py",
+        "transformers/models/auto/configuration_auto.py",
+    ):
         if name in source.names:
             tree = source.parse(name)
             for statement in tree.body:
                 target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-                if isinstance(target, ast.Name) and target.id == "CONFIG_MAPPING_NAMES" and isinstance(statement, ast.Assign):
-                    found.update(pairs(statement.value))
-                elif isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("CONFIG_MAPPING_NAMES.update"):
+                if (
+                    isinstance(target, ast.Name)
+                    and target.id == "CONFIG_MAPPING_NAMES"
+                    and isinstance(statement, ast.Assign)
+                ) or (
+                    isinstance(statement, ast.Expr)
+                    and ast.unparse(statement).startswith("CONFIG_MAPPING_NAMES.update")
+                ):
                     found.update(pairs(statement.value))
     return found
 
@@ -122,7 +141,10 @@ class Classes:
         self.module: dict[str, str] = {}
         self.constants: dict[str, dict[str, Any]] = {}
         for name in source.names:
-            if re.fullmatch(r"transformers/models/[\w/]+/configuration_\w+\.py", name) and "/auto/" not in name:
+            if (
+                re.fullmatch(r"transformers/models/[\w/]+/configuration_\w+\.py", name)
+                and "/auto/" not in name
+            ):
                 self._add(name.removesuffix(".py").replace("/", "."), source.parse(name))
 
     def _add(self, module: str, tree: ast.Module) -> None:
@@ -140,7 +162,9 @@ class Classes:
 
     def is_config(self, name: str) -> bool:
         tree = self.trees.get(name)
-        return tree is not None and any(b in BASE_NAMES or self.is_config(b) for b in map(base_name, tree.bases))
+        return tree is not None and any(
+            b in BASE_NAMES or self.is_config(b) for b in map(base_name, tree.bases)
+        )
 
     def base(self, name: str) -> str | None:
         """The configuration class that a class derives from, None for the common base."""
@@ -198,7 +222,7 @@ def read_class(classes: Classes, name: str) -> dict[str, Any]:
             if target == "sub_configs" and isinstance(statement.value, ast.Dict):
                 for key, value in zip(statement.value.keys, statement.value.values, strict=True):
                     if isinstance(key, ast.Constant):
-                        subs[key.value] = ast.unparse(value)
+                        subs[str(key.value)] = ast.unparse(value)
                 continue
             try:
                 constants[target] = literal(statement.value)
@@ -221,7 +245,12 @@ def read_class(classes: Classes, name: str) -> dict[str, Any]:
 
 
 def _methods(
-    classes: Classes, tree: ast.ClassDef, module: str, subs: dict[str, str], record: dict[str, Any], unknown: list[str]
+    classes: Classes,
+    tree: ast.ClassDef,
+    module: str,
+    subs: dict[str, str],
+    record: dict[str, Any],
+    unknown: list[str],
 ) -> None:
     """Constructor, rotary embedding rule, properties and helper functions."""
     translator = Translator(classes.is_config, classes.constants[module], subs)
@@ -240,7 +269,10 @@ def _methods(
             record["rope"] = translator.body(method)
         elif any(d.endswith(".setter") for d in decorators):
             steps = translator.body(method)
-            record.setdefault("p", {}).setdefault(method.name, [None, None])[1] = [method.args.args[1].arg, steps]
+            record.setdefault("p", {}).setdefault(method.name, [None, None])[1] = [
+                method.args.args[1].arg,
+                steps,
+            ]
         else:
             static = "staticmethod" in decorators
             try:
@@ -255,11 +287,15 @@ def _methods(
 
 
 def passed_on(method: ast.FunctionDef) -> list[str] | None:
-    """For a hook that passes attributes on to `text_config` when that has them: the names that it keeps to itself."""
+    """For a hook that passes attributes on to `text_config` when that has them: those it keeps."""
     if "'text_config'" not in ast.unparse(method):
         return None
     for inner in ast.walk(method):
-        if isinstance(inner, ast.Compare) and isinstance(inner.ops[0], ast.NotIn) and isinstance(inner.comparators[0], ast.List):
+        if (
+            isinstance(inner, ast.Compare)
+            and isinstance(inner.ops[0], ast.NotIn)
+            and isinstance(inner.comparators[0], ast.List)
+        ):
             return [str(value) for value in literal(inner.comparators[0])]
     return None
 
@@ -269,14 +305,22 @@ def read_base(source: Source) -> dict[str, Any]:
     tree = source.parse("transformers/configuration_utils.py")
     cls = next(s for s in tree.body if isinstance(s, ast.ClassDef) and s.name in BASE_NAMES)
     base: dict[str, Any] = {"style": "init", "fields": {}, "rope": False, "methods": [], "constants": {}}
-    for mixin in source.parse("transformers/modeling_rope_utils.py").body if "transformers/modeling_rope_utils.py" in source.names else ():
+    for mixin in (
+        source.parse("transformers/modeling_rope_utils.py").body
+        if "transformers/modeling_rope_utils.py" in source.names
+        else ()
+    ):
         if isinstance(mixin, ast.ClassDef) and mixin.name == "RotaryEmbeddingConfigMixin":
             for statement in mixin.body:
                 if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "default_theta":
                     base["constants"]["default_theta"] = literal(statement.value)
     fields = any(isinstance(s, ast.FunctionDef) and s.name == "__post_init__" for s in cls.body)
     for statement in cls.body:
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and statement.value is not None
+        ):
             if fields and "ClassVar" not in ast.unparse(statement.annotation):
                 base["fields"][statement.target.id] = field_default(statement.value)
         elif isinstance(statement, ast.FunctionDef):
@@ -301,7 +345,9 @@ def read_base(source: Source) -> dict[str, Any]:
 
 def generation_settings(source: Source, base: ast.ClassDef) -> dict[str, Any]:
     """Defaults of settings for text generation, which a configuration takes out of a config.json."""
-    methods = [m for m in base.body if isinstance(m, ast.FunctionDef) and m.name == "_get_global_generation_defaults"]
+    methods = [
+        m for m in base.body if isinstance(m, ast.FunctionDef) and m.name == "_get_global_generation_defaults"
+    ]
     name = "transformers/generation/configuration_utils.py"
     if not methods and name in source.names:
         for inner in ast.walk(source.parse(name)):
@@ -314,7 +360,9 @@ def generation_settings(source: Source, base: ast.ClassDef) -> dict[str, Any]:
     return {}
 
 
-def reachable(classes: Classes, records: dict[str, dict[str, Any]], types: dict[str, str], start: set[str]) -> set[str]:
+def reachable(
+    classes: Classes, records: dict[str, dict[str, Any]], types: dict[str, str], start: set[str]
+) -> set[str]:
     """Classes that these are made of: bases, sub-configs, and classes named in what they derive."""
     pending, found = list(start), set()
     while pending:
@@ -324,7 +372,9 @@ def reachable(classes: Classes, records: dict[str, dict[str, Any]], types: dict[
         found.add(name)
         text = json.dumps({key: value for key, value in records[name].items() if key != "d"})
         pending.extend(word for word in set(re.findall(r"\b[A-Za-z_]\w*\b", text)) if word in records)
-        quoted = set(re.findall(r"config_of\(\\?['\"]([\w-]+)", text)) | set(re.findall(r"'model_type', '([\w-]+)'", text))
+        quoted = set(re.findall(r"config_of\(\\?['\"]([\w-]+)", text)) | set(
+            re.findall(r"'model_type', '([\w-]+)'", text)
+        )
         pending.extend(types[word] for word in quoted if word in types)
     return found
 
@@ -340,14 +390,19 @@ def make(source: Source, version: str) -> dict[str, Any]:
     return {
         "version": version,
         "base": read_base(source),
-        "types": {**{t: n for t, n in by_own_type.items() if t not in types}, **{t: n for t, n in types.items() if n in kept}},
+        "types": {
+            **{t: n for t, n in by_own_type.items() if t not in types},
+            **{t: n for t, n in types.items() if n in kept},
+        },
         "architectures": {a: t for t, names in language.items() for a in names if types.get(t) in kept},
         "classes": {name: records[name] for name in sorted(kept)},
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--wheel", type=Path)
     parser.add_argument("--source", type=Path, help="folder that holds transformers/")
     parser.add_argument("--version", help="release; default: from the wheel's name")
@@ -363,7 +418,10 @@ def main() -> None:
     target = args.out / f"transformers-{version}.json.gz"
     target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
     unknown = {name: r["u"] for name, r in table["classes"].items() if "u" in r}
-    print(f"{target}: {len(table['classes'])} classes, {len(table['types'])} model types, {target.stat().st_size:,} bytes")
+    print(
+        f"{target}: {len(table['classes'])} classes, {len(table['types'])} model types, "
+        f"{target.stat().st_size:,} bytes"
+    )
     print(f"not expressible: {json.dumps(unknown)}")
 
 

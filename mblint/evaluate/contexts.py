@@ -47,8 +47,18 @@ Split = tuple[list[ast.stmt], "ast.expr | None", list[ast.stmt], list[ast.stmt]]
 
 
 def split_at_yield(body: list[ast.stmt]) -> Split | None:
-    """(before, what is yielded, behind, behind after an exception); None unless there is one `yield`, at the top or in `try`."""
-    if sum(isinstance(inner, (ast.Yield, ast.YieldFrom)) for statement in body for inner in ast.walk(statement)) != 1:
+    """(before, what is yielded, behind, behind after an exception).
+
+    None unless there is one `yield`, at the top or in a `try`.
+    """
+    if (
+        sum(
+            isinstance(inner, (ast.Yield, ast.YieldFrom))
+            for statement in body
+            for inner in ast.walk(statement)
+        )
+        != 1
+    ):
         return None
     for index, statement in enumerate(body):
         before, behind = body[:index], body[index + 1 :]
@@ -62,7 +72,7 @@ def split_at_yield(body: list[ast.stmt]) -> Split | None:
 
 
 def suspend(machine: Machine, function: FunctionValue, frame: Frame) -> Suspended | None:
-    """The context manager that a call gives; `frame` holds its arguments. None when the function cannot be split."""
+    """The context manager that a call gives; `frame` holds its arguments. None when it cannot be split."""
     if MARK not in function.attrs or isinstance(function.node, ast.Lambda):
         return None
     key = ("context manager", function.node)
@@ -84,4 +94,6 @@ def _compile(machine: Machine, function: FunctionValue) -> Parts | None:
     before, value, after, final = split
     context = Context(machine, function.module, function.code.scope, function.qualname)
     yielded = compile_expression(context, value) if value is not None else None
-    return Parts(compile_block(context, before), yielded, compile_block(context, after), compile_block(context, final))
+    return Parts(
+        compile_block(context, before), yielded, compile_block(context, after), compile_block(context, final)
+    )

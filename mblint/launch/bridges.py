@@ -1,4 +1,4 @@
-"""Which bridge class of megatron-bridge serves a Hugging Face architecture, found in its source without evaluating it."""
+"""Which bridge class of megatron-bridge serves which Hugging Face architecture, found in its source text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _AS_WELL = re.compile(
 """`register_bridge_implementation(source=S, ..., bridge_class=Class)`: a second name for a bridge."""
 
 _CONSTANT = """^{name}\\s*(?::\\s*\\w+\\s*)?=\\s*["']([\\w.]+)["']"""
-_CONFIG = re.compile(r"""^\s*AutoConfig\.register\(\s*(?:["'](?P<type>[\w-]+)["']|[\w.]+)\s*,\s*(?P<cls>\w+)""", re.MULTILINE)
+_CONFIG = re.compile(
+    r"""^\s*AutoConfig\.register\(\s*(?:["'](?P<type>[\w-]+)["']|[\w.]+)\s*,\s*(?P<cls>\w+)""", re.MULTILINE
+)
 _MODEL_TYPE = """^class\\s+{name}\\b.*?^\\s+model_type\\s*(?::[^=\\n]*)?=\\s*["']([\\w-]+)["']"""
 
 
@@ -83,7 +85,7 @@ def _read(path: str, relative: str, index: BridgeIndex) -> None:
 
 
 def _model_type(path: str, text: str, name: str) -> str | None:
-    """The model_type of a class that is registered under it, in this file or in the one that it is imported from."""
+    """The model_type of a class that is registered under it: in this file, or in the one it comes from."""
     candidates = [text]
     imported = re.search(rf"^\s*from\s+\S*?([\w]+)\s+import\s+\(?[^)\n]*\b{name}\b", text, re.MULTILINE)
     if imported is not None:

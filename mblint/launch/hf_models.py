@@ -9,18 +9,43 @@ from mblint.evaluate.copying import copy_value
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import ClassValue, Instance
+from mblint.launch import hf_build
 from mblint.launch.bridges import BridgeIndex
 from mblint.launch.hf_classes import Library
 from mblint.upstream.models import NOT_SHARED, ModelFacts, ModelSource
 
 LOADING = frozenset(
-    "trust_remote_code revision code_revision cache_dir force_download local_files_only token use_auth_token proxies subfolder "
-    "resume_download return_unused_kwargs device_map low_cpu_mem_usage _from_auto _from_pipeline".split()
+    [
+        "trust_remote_code",
+        "revision",
+        "code_revision",
+        "cache_dir",
+        "force_download",
+        "local_files_only",
+        "token",
+        "use_auth_token",
+        "proxies",
+        "subfolder",
+        "resume_download",
+        "return_unused_kwargs",
+        "device_map",
+        "low_cpu_mem_usage",
+    ]
 )
 """Arguments of from_pretrained that say how to load, not what."""
 
-AT_CONSTRUCTION = ("num_labels", "attn_implementation", "experts_implementation", "output_attentions", "torch_dtype", "dtype", "name_or_path")
-"""Arguments of from_pretrained that take the place of keys of the file."""
+AT_CONSTRUCTION = frozenset(
+    [
+        "num_labels",
+        "attn_implementation",
+        "experts_implementation",
+        "output_attentions",
+        "torch_dtype",
+        "dtype",
+        "name_or_path",
+    ]
+)
+"""Arguments of from_pretrained that take the place of keys of the file; others are set afterwards."""
 
 
 class Models:
@@ -32,19 +57,26 @@ class Models:
         self.source = source
         self.bridges = bridges
         library.class_of = self.class_of
+        library.load = lambda cls, name, kwargs: self.config(name, kwargs, cls)
         self.registered: dict[str, ClassValue] = {}
         """model_type -> class, by AutoConfig.register in evaluated code."""
         self.built: dict[tuple[str, str | None], Instance] = {}
 
-    def config(self, name: Any, kwargs: dict[str, Any] | None = None, cls: ClassValue | None = None) -> Instance:
-        """The configuration of a model by id or folder; an object of which nothing is known when there are no facts."""
+    def config(
+        self, name: Any, kwargs: Mapping[str, Any] | None = None, cls: ClassValue | None = None
+    ) -> Instance:
+        """The configuration of a model by id or folder; without facts, one of which nothing is known."""
         kwargs = kwargs or {}
         if not isinstance(name, str):
             return self.machine.new_instance(None, getattr(name, "reason", "") or "the model id is not known")
         subfolder = kwargs.get("subfolder")
         if type(subfolder) is Unknown:
             return self.machine.new_instance(None, "where the model's configuration is, is not known")
-        changed = {key: value for key, value in kwargs.items() if key in AT_CONSTRUCTION and not (key.endswith("dtype") and value == "auto")}
+        changed = {
+            key: value
+            for key, value in kwargs.items()
+            if key in AT_CONSTRUCTION and not (key.endswith("dtype") and value == "auto")
+        }
         if changed or cls is not None:
             made = self._build(name, subfolder or None, changed, cls)
         else:
@@ -55,7 +87,7 @@ class Models:
         for key, value in kwargs.items():
             if key is None or key in LOADING or key in AT_CONSTRUCTION or made.cls is None:
                 continue
-            if self.library._peek(made, key, None) is not None or key in made.attrs:
+            if key in made.attrs or self.library.peek(made, key, None) is not None:
                 self._override(made, key, value)
         return made
 
@@ -64,33 +96,33 @@ class Models:
         if isinstance(current, Instance) and isinstance(value, dict):
             for inner, new in value.items():
                 self.library.put(current, inner, new)
-            return
-        self.library.put(made, key, value)
+        else:
+            self.library.put(made, key, value)
 
-    def _build(self, name: str, subfolder: str | None, changed: dict[str, Any], cls: ClassValue | None) -> Instance:
+    def _build(
+        self, name: str, subfolder: str | None, changed: dict[str, Any], cls: ClassValue | None
+    ) -> Instance:
         facts = self.source.facts(name, subfolder)
         if facts.config is None:
             return self.machine.new_instance(None, facts.reason)
-        values = self.library.fresh({**facts.config})
+        library = self.library
+        values = library.fresh({**facts.config})
         values.setdefault("name_or_path", name)
         values.update(changed)
-        if cls is not None:
-            return self.library.build(cls, values)
-        return self._of_class(values, facts)
-
-    def _of_class(self, values: dict[str, Any], facts: ModelFacts) -> Instance:
-        library = self.library
         model_type = values.get("model_type")
-        cls = self.class_of(model_type, values.get("architectures"))
+        cls = cls if cls is not None else self.class_of(model_type, values.get("architectures"))
         if not facts.complete and cls is not None:
             self._name_architecture(values, model_type)
-        made = library.build(cls, values) if cls is not None else library.build_open(values, facts.complete)
+        if cls is not None:
+            made = hf_build.build(library, cls, values)
+        else:
+            made = hf_build.build_open(library, values, facts.complete)
         if not facts.complete:
-            self._forget_absent(made, facts.config or {}, facts)
+            self._forget_absent(made, {**facts.config, **changed}, facts)
         return made
 
     def class_of(self, model_type: Any, architectures: Any) -> ClassValue | None:
-        """The configuration class of a model type; by its architecture when the package does not know the type."""
+        """The class of a model type; by its architecture when the package does not know the type."""
         if not isinstance(model_type, str):
             return None
         if model_type in self.registered:
@@ -101,54 +133,63 @@ class Models:
         if model_type in self.bridges.configs:
             found = self.machine.modules.import_from(*self.bridges.configs[model_type])
             return found if isinstance(found, ClassValue) else None
-        # Repositories whose own code brings the class derive it from the one that the package has for the architecture.
+        # Repositories that bring the class themselves write it after the package's one for the architecture.
         for architecture in architectures if isinstance(architectures, list) else ():
-            kind = self.library.table["architectures"].get(architecture) if isinstance(architecture, str) else None
-            if kind is not None:
-                return self.library.class_of_type(kind)
+            known = self.library.table["architectures"]
+            if isinstance(architecture, str) and architecture in known:
+                return self.library.class_of_type(known[architecture])
         return None
 
     def _name_architecture(self, values: dict[str, Any], model_type: Any) -> None:
-        """A file that was seen in part may lack `architectures`: there is often one only that fits the model type."""
+        """Facts in part may lack `architectures`: often only one with a bridge has the model type."""
         if values.get("architectures"):
             return
-        fitting = [a for a, kind in self.library.table["architectures"].items() if kind == model_type and a in self.bridges.bridges]
-        values["architectures"] = fitting if len(fitting) == 1 else Unknown("the model's architectures are not known")
+        known = self.library.table["architectures"]
+        fitting = [
+            name for name, kind in known.items() if kind == model_type and name in self.bridges.bridges
+        ]
+        one = len(fitting) == 1
+        values["architectures"] = fitting if one else Unknown("the model's architectures are not known")
 
-    def _forget_absent(self, made: Instance, given: Mapping[str, Any], facts: ModelFacts) -> None:
-        """Keys in which models of one architecture differ are not known when a file of other origin lacks them."""
-        for key in NOT_SHARED:
+    def _forget_absent(
+        self, made: Instance, given: Mapping[str, Any], facts: ModelFacts, part: bool = False
+    ) -> None:
+        """Keys in which models of one architecture differ are not known when facts in part lack them."""
+        unsure = NOT_SHARED
+        if part and not self.library.table["base"]["rope"]:
+            unsure = unsure | {"rope_scaling"}  # parts of composite models have it in sections of their own
+        for key in unsure:
             if key not in given and key in made.attrs and not (key == "dtype" and "torch_dtype" in given):
                 made.attrs[key] = Unknown(f"{key} of this model is not known ({facts.confidence} facts)")
-        for name, part in made.attrs.items():
-            if isinstance(part, Instance):
+        for name, inner in made.attrs.items():
+            if isinstance(inner, Instance):
                 # A file from before there were parts tells about them at its top.
-                inner = given.get(name)
-                self._forget_absent(part, inner if isinstance(inner, dict) else given, facts)
+                own = given.get(name)
+                self._forget_absent(inner, own if isinstance(own, dict) else given, facts, True)
 
-    # --- what evaluated code calls -------------------------------------------------------------------------------------
+    # --- what evaluated code calls --------------------------------------------------------------------
 
-    def install(self, calls: dict[str, Any]) -> None:
-        """Answer the calls of the transformers and diffusers packages that ask for a configuration."""
-        for module in ("transformers", "transformers.models.auto.configuration_auto", "transformers.models.auto"):
-            calls[f"{module}.AutoConfig.from_pretrained"] = self._from_pretrained
-            calls[f"{module}.AutoConfig.register"] = self._register
-            calls[f"{module}.AutoConfig.for_model"] = self.library._config_of
-        for model in ("FluxTransformer2DModel", "WanTransformer3DModel"):
-            calls[f"diffusers.{model}.load_config"] = self._load_dict
-        self.library.load = lambda cls, name, kwargs: self.config(name, kwargs, cls)
-
-    def _from_pretrained(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
-        name = args[0] if args else kwargs.get("pretrained_model_name_or_path")
-        made = self.config(name, {key: value for key, value in kwargs.items() if key != "pretrained_model_name_or_path"})
+    def from_pretrained(
+        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
+    ) -> Any:
+        """AutoConfig.from_pretrained(id or folder, **arguments)"""
+        rest = dict(kwargs)
+        named = rest.pop("pretrained_model_name_or_path", None)
+        made = self.config(args[0] if args else named, rest)
         return (made, {}) if kwargs.get("return_unused_kwargs") is True else made
 
-    def _register(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    def register(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        """AutoConfig.register(model_type, class)"""
         if len(args) >= 2 and isinstance(args[0], str) and isinstance(args[1], ClassValue):
             self.registered[args[0]] = args[1]
         return None
 
-    def _load_dict(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    def for_model(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        """AutoConfig.for_model(model_type, **values)"""
+        return self.library.config_of(m, args, kwargs, site, frame)
+
+    def load_dict(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        """The config.json of a diffusers model as a dict."""
         name, subfolder = args[0] if args else None, kwargs.get("subfolder")
         if not isinstance(name, str) or type(subfolder) is Unknown:
             return Unknown("the configuration of a model that is not known")

@@ -1,4 +1,7 @@
-"""Runs the steps and formulas that tell how a Hugging Face configuration class derives values (tools/config_formulas.py)."""
+"""Runs the steps and formulas by which Hugging Face configuration classes derive values.
+
+They are told in tools/config_formulas.py.
+"""
 
 from __future__ import annotations
 
@@ -82,6 +85,7 @@ def run_steps(
     from mblint.evaluate.iteration import iterate
     from mblint.evaluate.operators import truth
     from mblint.evaluate.subscripts import set_item
+    from mblint.launch.hf_base import standardize_rope
 
     machine = library.machine
     value = library.formulas.value
@@ -116,7 +120,14 @@ def run_steps(
         elif kind == "k":
             target = value(step[1], variables)
             if isinstance(target, (dict, list)):
-                set_item(machine, target, value(step[2], variables), value(step[3], variables), None, _frame(machine))
+                set_item(
+                    machine,
+                    target,
+                    value(step[2], variables),
+                    value(step[3], variables),
+                    None,
+                    _frame(machine),
+                )
         elif kind == "a":
             target, name = value(step[1], variables), value(step[2], variables)
             if isinstance(target, Instance) and isinstance(name, str):
@@ -125,7 +136,7 @@ def run_steps(
             value(step[1], variables)
         elif kind == "r":
             if instance is not None:
-                library.standardize_rope(instance)
+                standardize_rope(library, instance)
         elif kind == "b":
             if base is not None:
                 base({name: value(formula, variables) for name, formula in step[1].items()})
@@ -138,7 +149,9 @@ def _put(library: Library, instance: Instance | None, name: str, value: Any) -> 
         library.put(instance, name, value)
 
 
-def _forget(library: Library, instance: Instance | None, steps: Steps, variables: dict[str, Any], reason: str) -> None:
+def _forget(
+    library: Library, instance: Instance | None, steps: Steps, variables: dict[str, Any], reason: str
+) -> None:
     for kind, name in assigned_names(steps):
         if kind == "l":
             variables[name] = Unknown(reason)

@@ -1,52 +1,45 @@
-"""Model providers from Hugging Face ids: AutoBridge is evaluated on what is known of the model, in place of the network.
+"""Model providers from Hugging Face ids: AutoBridge, evaluated on what is known of the model.
 
-For a release whose source is there, upstream's own AutoBridge and the bridge class of the model's architecture run on a
-configuration object that is built from facts (mblint/upstream/models.py). What cannot be known from these stays
-unknown. Without source the recorded providers of the snapshot answer.
+For a release whose source is there, upstream's own AutoBridge and the bridge class of the model's
+architecture run on a configuration object that is built from facts (mblint/upstream/models.py): the network
+is not asked. What does not follow from these stays unknown. Without source, the recorded providers answer.
 """
 
 from __future__ import annotations
 
 import ast
-import gzip
-import json
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from importlib import resources
 from typing import Any
 
-from mblint.evaluate.codec import decode, resolve
 from mblint.evaluate.copying import copy_value
-from mblint.evaluate.errors import BudgetExceeded, NeedFork, Raised
-from mblint.evaluate.machine import Machine, exception_name, exception_text
+from mblint.evaluate.errors import Raised
+from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import Module
 from mblint.evaluate.unknown import Unknown
-from mblint.evaluate.values import MISSING, ClassValue, EnumMember, External, FunctionValue, Instance
+from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance
+from mblint.launch.apart import PLAIN, Memory, same_graph
 from mblint.launch.bridges import BridgeIndex, index_bridges
 from mblint.launch.hf_classes import Library
 from mblint.launch.hf_models import Models
+from mblint.launch.recorded import enum_or, provider_table, recorded_provider
 from mblint.upstream.models import ModelSource, cache_folder
 from mblint.upstream.transformers import class_table, table_for
 
 AUTO_BRIDGE = "megatron.bridge.models.conversion.auto_bridge.AutoBridge"
-MODEL_BRIDGE = "megatron.bridge.models.conversion.model_bridge"
+REGISTER = "megatron.bridge.models.conversion.model_bridge.register_bridge_implementation"
 LOAD_CONFIG = "megatron.bridge.models.hf_pretrained.safe_config_loader.safe_load_config_with_retry"
+AUTO_CONFIG_MODULES = (
+    "transformers",
+    "transformers.models.auto",
+    "transformers.models.auto.configuration_auto",
+)
+DIFFUSERS_MODELS = ("FluxTransformer2DModel", "WanTransformer3DModel")
+
 KEY = "_mblint_key"
-"""Attribute of an AutoBridge that was made from plain arguments: which ones."""
+"""Attribute of an AutoBridge that was made from plain arguments: which ones, the id or folder first."""
 
-PLAIN = (str, int, float, bool, type(None))
-
-
-@lru_cache(maxsize=4)
-def provider_table(release: str) -> dict[str, dict[str, Any]]:
-    """Recorded providers of a release: Hugging Face id -> field -> encoded value."""
-    file = resources.files("mblint.upstream").joinpath(f"data/{release}/providers.json.gz")
-    if not file.is_file():
-        return {}
-    table: dict[str, dict[str, Any]] = json.loads(gzip.decompress(file.read_bytes()))
-    return table
+HOOKS = ("_pre_wrap_hooks", "pre_wrap_hooks")
 
 
 def install(
@@ -58,8 +51,8 @@ def install(
 ) -> Providers:
     """Register what stands in for the Hugging Face side of megatron-bridge with a machine.
 
-    `project`: folders in which a relative model path is looked for. `environment`: says where the Hugging Face cache of the
-    user is (default: that of the process). `source` replaces both.
+    `project`: folders in which a relative model path is looked for. `environment`: says where the user's
+    Hugging Face cache is (default: that of the process). `source` replaces both.
     """
     if source is None:
         source = ModelSource(project, cache_folder(os.environ if environment is None else environment))
@@ -69,20 +62,39 @@ def install(
 
 
 class Providers:
-    """Evaluates AutoBridge, once for each set of plain arguments."""
+    """AutoBridge for one machine, evaluated once for each set of plain arguments."""
 
     def __init__(self, machine: Machine, release: str, source: ModelSource) -> None:
         self.machine = machine
         self.release = release
         self.source = source
+        self.memory = Memory(machine)
+        self.own: dict[str, ClassValue] = {}
+        """Architecture -> bridge class, by register_bridge in evaluated code that is not upstream's."""
         self._models: Models | None = None
         self._bridges: BridgeIndex | None = None
-        self.own: dict[str, ClassValue] = {}
-        """Architecture -> bridge class, by register_bridge in evaluated code of a project."""
-        self.made: dict[Any, list[tuple[dict[str, Any], Instance]]] = {}
-        """What was asked for -> (the environment variables that it depends on, the result)."""
 
-    # --- parts that are made when they are needed ----------------------------------------------------------------------
+    def install(self) -> None:
+        """Put the stand-ins in place. The tables are loaded when something asks for the package."""
+        machine = self.machine
+        machine.modules.stand_ins["transformers"] = lambda name: self.models.library.module(name)
+        machine.special_functions.update(
+            {
+                f"{AUTO_BRIDGE}.from_hf_pretrained": self._from_hf_pretrained,
+                f"{AUTO_BRIDGE}.to_megatron_provider": self._to_megatron_provider,
+                f"{AUTO_BRIDGE}.can_handle": self._can_handle,
+                f"{AUTO_BRIDGE}._validate_config": self._validate_config,
+                f"{AUTO_BRIDGE}._model_bridge": self._model_bridge,
+                REGISTER: self._register_bridge,
+                LOAD_CONFIG: self._load_config,
+            }
+        )
+        calls = machine.facts.special_calls
+        for module in AUTO_CONFIG_MODULES:
+            for name in ("from_pretrained", "register", "for_model"):
+                calls[f"{module}.AutoConfig.{name}"] = self._of_models(name)
+        for model in DIFFUSERS_MODELS:
+            calls[f"diffusers.{model}.load_config"] = self._of_models("load_dict")
 
     @property
     def bridges(self) -> BridgeIndex:
@@ -93,148 +105,166 @@ class Providers:
     @property
     def models(self) -> Models:
         if self._models is None:
-            declared = self.machine.facts.versions.get("transformers") if self.machine.facts is not None else None
-            library = Library(self.machine, class_table(table_for(self.release, declared)))
+            table = table_for(self.release, self.machine.facts.versions.get("transformers"))
+            library = Library(self.machine, class_table(table))
             self._models = Models(self.machine, library, self.source, self.bridges)
-            if self.machine.facts is not None:
-                self._models.install(self.machine.facts.special_calls)
         return self._models
 
-    def install(self) -> None:
-        machine = self.machine
-        # Loading the class table is left to the first module that asks for the package.
-        machine.modules.stand_ins["transformers"] = lambda name: self.models.library.module(name)
-        special: dict[str, Callable[..., Any]] = {
-            f"{AUTO_BRIDGE}.from_hf_pretrained": self._from_hf_pretrained,
-            f"{AUTO_BRIDGE}.to_megatron_provider": self._to_megatron_provider,
-            f"{AUTO_BRIDGE}.can_handle": self._can_handle,
-            f"{AUTO_BRIDGE}._validate_config": self._validate_config,
-            f"{AUTO_BRIDGE}._model_bridge": self._model_bridge,
-            f"{MODEL_BRIDGE}.register_bridge_implementation": self._register_bridge,
-            LOAD_CONFIG: self._load_config,
-        }
-        machine.special_functions.update(special)
+    def _of_models(self, name: str) -> Callable[..., Any]:
+        return lambda *arguments: getattr(self.models, name)(*arguments)
 
-    # --- what stands in for functions of upstream ----------------------------------------------------------------------
+    # --- what stands in for functions of upstream -----------------------------------------------------
 
     def _load_config(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
-        given = {key: value for key, value in kwargs.items() if key not in ("path", "max_retries", "base_delay")}
+        given = {k: v for k, v in kwargs.items() if k not in ("path", "max_retries", "base_delay")}
         return self.models.config(args[0] if args else kwargs.get("path"), given)
 
-    def _from_hf_pretrained(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
-        function = self._function("from_hf_pretrained")
+    def _from_hf_pretrained(
+        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
+    ) -> Any:
         cls = args[0] if args and isinstance(args[0], ClassValue) else self._auto_bridge()
-        path = args[1] if len(args) > 1 else kwargs.get("path", kwargs.get("model_id"))
-        rest = {key: value for key, value in kwargs.items() if key not in ("path", "revision")}
+        path = args[1] if len(args) > 1 else kwargs.get("path")
+        # Which revision facts belong to is not known, so it cannot choose among them.
+        rest = {name: value for name, value in kwargs.items() if name not in ("path", "revision")}
         pinned = kwargs.get("revision") is not None
-        if function is None or cls is None:
-            made = m.new_instance(cls, "an AutoBridge")
-            made.attrs[KEY] = (path,)
-            return made
-        if not all(isinstance(value, (*PLAIN, External)) for value in (path, *rest.values())):
-            return self._run(function, [cls, path], rest, site, frame)
-        key = (path, cls.full_name, pinned, *sorted(rest.items()))
-        config = self.models.config(path, rest)
-        if config.cls is None:
-            made = m.new_instance(cls, config.reason)
-            made.attrs[KEY] = key
-            return made
-        pristine = self._remember(("bridge", key), lambda: self._run(function, [cls, path], rest, None, frame))
-        if not isinstance(pristine, Instance) or pristine.cls is None:
-            # Its methods still have to be found: what they give is an object of which only what is set is known.
-            pristine = m.new_instance(cls, getattr(pristine, "reason", "") or "AutoBridge was not evaluated")
-        pristine.attrs.setdefault(KEY, key)
+        function = self._method("from_hf_pretrained")
+        plain = all(isinstance(value, (*PLAIN, External)) for value in (path, *rest.values()))
+        key = (
+            path,
+            cls.full_name if cls is not None else "",
+            pinned,
+            *(sorted(rest.items()) if plain else ()),
+        )
+        config = self.models.config(path, rest) if function is not None else None
+        if function is None or cls is None or config is None or config.cls is None:
+            return self._unknown_bridge(cls, path, config.reason if config is not None else "")
+        if not plain:
+            made = self._run(function, [cls, path], rest, site, frame)
+            return made if isinstance(made, Instance) else self._unknown_bridge(cls, path, made.reason)
+        pristine = self.memory.get(
+            ("bridge", key), lambda: self._run(function, [cls, path], rest, None, frame)
+        )
+        if pristine.cls is None:
+            return self._unknown_bridge(cls, path, pristine.reason)
+        pristine.attrs[KEY] = key
         if pinned and "hf_model_revision" in pristine.attrs:
-            pristine.attrs["hf_model_revision"] = Unknown("no facts say to which revision of a model they belong")
+            pristine.attrs["hf_model_revision"] = Unknown("no facts say to which revision they belong")
         return copy_value(m, pristine)
 
-    def _to_megatron_provider(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
-        function = self._function("to_megatron_provider")
+    def _unknown_bridge(self, cls: ClassValue | None, path: Any, reason: str) -> Instance:
+        """An AutoBridge of which only its methods are known: what they give is not."""
+        made = self.machine.new_instance(cls, reason or "AutoBridge was not evaluated")
+        made.attrs[KEY] = (path,)
+        return made
+
+    def _to_megatron_provider(
+        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
+    ) -> Any:
         bridge = args[0] if args else None
-        key = bridge.attrs.get(KEY) if isinstance(bridge, Instance) else None
         load = args[1] if len(args) > 1 else kwargs.get("load_weights", True)
-        hf_id = key[0] if key else None
-        if function is None or not isinstance(bridge, Instance) or bridge.cls is None or len(bridge.attrs) == 1:
-            return self._recorded(bridge, hf_id, load)
-        held = self.made.get(("bridge", key)) if key else None
-        rest = [*args[1:], *kwargs.values()]
-        pristine = next((made for _, made in held or () if same_graph(made, bridge)), None)
-        if pristine is None or not all(isinstance(value, PLAIN) for value in rest):
+        function = self._method("to_megatron_provider")
+        if not isinstance(bridge, Instance) or bridge.cls is None:
+            return self._without_source(getattr(bridge, "reason", ""), None, load)
+        key: Any = bridge.attrs.get(KEY)
+        if function is None or len(bridge.attrs) == 1:
+            return self._without_source(bridge.reason, key[0] if key else None, load)
+        pristine = next((p for p in self.memory.results(("bridge", key)) if same_graph(p, bridge)), None)
+        rest = args[1:]
+        if pristine is None or not all(isinstance(value, PLAIN) for value in (*rest, *kwargs.values())):
             result = self._run(function, args, kwargs, site, frame)
         else:
-            asked = ("provider", key, tuple(args[1:]), tuple(sorted(kwargs.items())))
-            result = self._remember(asked, lambda: self._run(function, [copy_value(m, pristine), *args[1:]], kwargs, None, frame))
-            if isinstance(result, Instance):
-                return copy_value(m, result)
+
+            def compute() -> Any:
+                made = self._run(function, [copy_value(m, pristine), *rest], kwargs, None, frame)
+                return _without_hooks(made)
+
+            held = self.memory.get(("provider", key, tuple(rest), tuple(sorted(kwargs.items()))), compute)
+            result = copy_value(m, held)
         if isinstance(result, Instance) and result.cls is not None:
             return result
-        recorded = self._recorded(bridge, hf_id, load)
-        if recorded.cls is None:
-            recorded.reason = getattr(result, "reason", "") or recorded.reason
-        return recorded
+        return self._without_source(getattr(result, "reason", ""), key[0] if key else None, load)
+
+    def _without_source(self, reason: str, hf_id: Any, load: Any) -> Instance:
+        """The recorded provider; for other ids an object of which only what the recipe sets is known."""
+        provider = recorded_provider(self.machine, self.release, hf_id)
+        if provider.cls is None and reason:
+            provider.reason = reason
+        if load is True:
+            provider.attrs["perform_initialization"] = False
+        return provider
 
     def _can_handle(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         config = self.models.config(args[1] if len(args) > 1 else kwargs.get("path"))
-        architectures = config.attrs.get("architectures")
-        if config.cls is None or not isinstance(architectures, (list, type(None))):
+        names = config.attrs.get("architectures")
+        if config.cls is None or not isinstance(names, (list, type(None))):
             return Unknown(config.reason or "the model's architecture is not known")
-        return any(self._has_bridge(name) for name in architectures or ())
+        return any(self._has_bridge(name) for name in names or ())
 
-    def _validate_config(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    def _validate_config(
+        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
+    ) -> Any:
         config = args[1] if len(args) > 1 else kwargs.get("config")
         if not isinstance(config, Instance) or config.cls is None:
             return None
-        architectures = config.attrs.get("architectures", MISSING)
-        if architectures is MISSING or type(architectures) is Unknown:
+        names = config.attrs.get("architectures", MISSING)
+        mapped = config.attrs.get("auto_map")
+        if names is MISSING or type(names) is Unknown or type(mapped) is Unknown:
             return None
-        names = [name for name in architectures or () if isinstance(name, str)]
-        auto_map = config.attrs.get("auto_map")
-        if isinstance(auto_map, dict) and isinstance(auto_map.get("AutoModelForCausalLM"), str):
-            names = [auto_map["AutoModelForCausalLM"].rpartition(".")[2]]
-        if not any(self._has_bridge(name) for name in names):
-            what = ", ".join(names) or "a model without architectures"
-            return m.implicit(ValueError, f"AutoBridge of this megatron-bridge does not support {what}", site, frame)
-        return None
+        if isinstance(mapped, dict) and isinstance(mapped.get("AutoModelForCausalLM"), str):
+            names = [mapped["AutoModelForCausalLM"].rpartition(".")[2]]
+        names = names if isinstance(names, (list, tuple)) else []
+        if any(not isinstance(name, str) or self._has_bridge(name) for name in names):
+            return None
+        what = ", ".join(names) or "a model without architectures"
+        return m.implicit(ValueError, f"this megatron-bridge has no bridge for {what}", site, frame)
 
-    def _model_bridge(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    def _model_bridge(
+        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
+    ) -> Any:
         from mblint.evaluate.calls import instantiate
         from mblint.evaluate.objects import get_attribute
 
         auto = args[0]
-        wrapped = auto.attrs.get("hf_pretrained") if isinstance(auto, Instance) else None
-        config = get_attribute(m, wrapped, "config", site, frame) if _wraps(wrapped) else wrapped
+        config = auto.attrs.get("hf_pretrained") if isinstance(auto, Instance) else None
+        if _is_wrapper(config):
+            config = get_attribute(m, config, "config", site, frame)
         if not isinstance(config, Instance) or config.cls is None:
-            return m.new_instance(None, getattr(config, "reason", "") or "the model's configuration is not known")
-        architecture = get_attribute(m, auto, "_causal_lm_architecture", site, frame)
-        name = architecture.name.rpartition(".")[2] if isinstance(architecture, External) else architecture
-        if type(name) is Unknown:
+            reason = getattr(config, "reason", "") or "the model's configuration is not known"
+            return m.new_instance(None, reason)
+        name = get_attribute(m, auto, "_causal_lm_architecture", site, frame)
+        if isinstance(name, External):
+            name = name.name.rpartition(".")[2]
+        if not isinstance(name, str):
             # Whether the file has an auto_map is not known: it would name the same architecture.
             named = config.attrs.get("architectures")
-            fitting = [n for n in named if isinstance(n, str) and self._has_bridge(n)] if isinstance(named, list) else []
-            name = fitting[0] if len(fitting) == 1 else name
-        cls = self._bridge_of(name) if isinstance(name, str) else None
+            named = named if isinstance(named, list) else []
+            fitting = [n for n in named if isinstance(n, str) and self._has_bridge(n)]
+            name = fitting[0] if len(fitting) == 1 else None
+        cls = self._bridge_of(name) if name is not None else None
         if cls is None:
-            return m.new_instance(None, f"there is no bridge for {name}" if isinstance(name, str) else "the architecture is not known")
+            return m.new_instance(None, f"no bridge for {name}" if name else "the architecture is not known")
         bridge = instantiate(m, cls, [], {}, site, frame)
         if isinstance(bridge, Instance):
-            bridge.attrs.update({"hf_pretrained": config, "hf_config": config, "export_weight_dtype": "bf16"})
+            bridge.attrs.update(hf_pretrained=config, hf_config=config, export_weight_dtype="bf16")
         return bridge
 
-    def _register_bridge(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    def _register_bridge(
+        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
+    ) -> Any:
         source, cls = kwargs.get("source"), kwargs.get("bridge_class")
         name = source.name.rpartition(".")[2] if isinstance(source, External) else source
-        if isinstance(name, str) and isinstance(cls, ClassValue) and not cls.module.name.startswith("megatron.bridge."):
+        if isinstance(name, str) and isinstance(cls, ClassValue) and not _is_upstream(cls):
             self.own[name] = cls
         return None
 
-    # --- evaluation ----------------------------------------------------------------------------------------------------
+    # --- upstream's classes ---------------------------------------------------------------------------
 
     def _auto_bridge(self) -> ClassValue | None:
         module, _, name = AUTO_BRIDGE.rpartition(".")
         found = self.machine.modules.import_from(module, name)
         return found if isinstance(found, ClassValue) else None
 
-    def _function(self, name: str) -> FunctionValue | None:
+    def _method(self, name: str) -> FunctionValue | None:
         """A method of upstream's AutoBridge; None without source."""
         cls = self._auto_bridge()
         held = cls.namespace.get(name) if cls is not None else None
@@ -250,184 +280,52 @@ class Providers:
         place = self.bridges.bridges.get(architecture)
         if place is None:
             return None
-        _without_targets(self.machine.modules.find(place[0]))
+        _leave_out_targets(self.machine.modules.find(place[0]))
         found = self.machine.modules.import_from(*place)
         return found if isinstance(found, ClassValue) else None
 
-    def _run(self, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    def _run(
+        self, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
+    ) -> Any:
+        """Run the source of a method. What it refuses is raised; what breaks inside is not known."""
         from mblint.evaluate.calls import run_function
 
-        return run_function(self.machine, function, args, kwargs, site, frame)
-
-    def _remember(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """The result of an evaluation that depends on nothing but its key and environment variables.
-
-        What goes wrong inside gives Unknown with the reason: it is reported by nobody, since facts may be wrong.
-        """
-        machine, facts = self.machine, self.machine.facts
-        for watched, result in self.made.get(key, ()):
-            if all(facts.env.get(name, MISSING) is value or facts.env.get(name, MISSING) == value for name, value in watched.items()):
-                machine.env_read_count += len(watched)
-                return result
-        outer = (machine.phase, machine.go_on, machine.speculation, machine.handlers, machine.path_decisions, machine.oldest_touched)
-        trail, machine.trail = machine.trail, []
-        machine.phase, machine.go_on, machine.speculation, machine.handlers, machine.path_decisions = 0, False, 0, [], None
-        machine.oldest_touched = sys.maxsize
-        failures, undecided, steps = len(machine.failures), len(machine.undecided), machine.steps
-        watching, facts.watched = facts.watched, {}
-        started = machine.clock
-        machine.clock += 1
         try:
-            result = compute()
+            return run_function(self.machine, function, args, kwargs, site, frame)
         except Raised as raised:
-            result = Unknown(f"{exception_name(raised.value)}: {exception_text(raised.value)}"[:300])
-        except (BudgetExceeded, NeedFork) as error:
-            result = Unknown(f"AutoBridge was not evaluated: {error}")
-        finally:
-            pure = machine.oldest_touched > started
-            machine.trail = trail
-            (machine.phase, machine.go_on, machine.speculation, machine.handlers, machine.path_decisions, touched) = outer
-            machine.oldest_touched = touched if pure else min(touched, machine.oldest_touched)
-            machine.steps = steps
-            del machine.failures[failures:]
-            del machine.undecided[undecided:]
-            watched, facts.watched = facts.watched, watching
-            if watching is not None:
-                watching.update(watched)
-        if isinstance(result, Instance):
-            _drop_hooks(result)
-            if pure:
-                self.made.setdefault(key, []).append((watched, result))
-        elif pure:
-            self.made.setdefault(key, []).append((watched, self.machine.new_instance(None, getattr(result, "reason", ""))))
-        return result
-
-    def _recorded(self, bridge: Any, hf_id: Any, load: Any) -> Instance:
-        reason = bridge.reason if isinstance(bridge, Instance) else getattr(bridge, "reason", "")
-        provider = recorded_provider(self.machine, self.release, hf_id)
-        if provider.cls is None and reason:
-            provider.reason = reason
-        if load is True:
-            provider.attrs["perform_initialization"] = False
-        return provider
+            if raised.guards == ("implicit",):
+                return Unknown("AutoBridge was not evaluated to the end")
+            raise
 
 
-def _without_targets(module: Any) -> None:
-    """Leave out `target=` where a module registers bridges: it names the model's own code, which is large and tells nothing."""
-    if not isinstance(module, Module):
-        return
-    for statement in module.tree.body:
+def _is_upstream(cls: ClassValue) -> bool:
+    return cls.module.name.startswith("megatron.bridge.")
+
+
+def _is_wrapper(value: Any) -> bool:
+    """Whether a value is upstream's wrapper around a model, and not the configuration itself."""
+    return isinstance(value, Instance) and value.cls is not None and "hf_pretrained" in value.cls.module.name
+
+
+def _leave_out_targets(module: Any) -> None:
+    """Leave out `target=` where a module registers bridges: it names code that is large and tells nothing."""
+    for statement in module.tree.body if isinstance(module, Module) else ():
         for decorator in statement.decorator_list if isinstance(statement, ast.ClassDef) else ():
-            if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Attribute) and decorator.func.attr == "register_bridge":
-                for keyword in decorator.keywords:
+            called = decorator.func if isinstance(decorator, ast.Call) else None
+            if isinstance(called, ast.Attribute) and called.attr == "register_bridge":
+                for keyword in decorator.keywords:  # type: ignore[attr-defined]
                     if keyword.arg == "target":
                         keyword.value = ast.copy_location(ast.Constant(None), keyword.value)
 
 
-def _wraps(value: Any) -> bool:
-    """Whether a value is upstream's wrapper around a model, and not the configuration itself."""
-    return isinstance(value, Instance) and value.cls is not None and value.cls.module.name.startswith("megatron.bridge.")
-
-
-def _drop_hooks(provider: Instance) -> None:
+def _without_hooks(provider: Any) -> Any:
     """Hooks that load weights hold the whole model's wrapper; nothing that is judged runs them."""
-    for name in ("_pre_wrap_hooks", "pre_wrap_hooks"):
-        hooks = provider.attrs.get(name)
-        if isinstance(hooks, list):
-            provider.attrs[name] = [Unknown("a hook that loads weights") for _ in hooks]
+    if isinstance(provider, Instance):
+        for name in HOOKS:
+            hooks = provider.attrs.get(name)
+            if isinstance(hooks, list):
+                provider.attrs[name] = [Unknown("a hook that loads weights") for _ in hooks]
+    return provider
 
 
-def same_graph(left: Any, right: Any, depth: int = 0) -> bool:
-    """Whether two values, one a copy of the other, still hold the same."""
-    if left is right:
-        return True
-    kind = type(left)
-    if kind is not type(right) or depth > 30:
-        return False
-    if kind is Instance:
-        if left.cls is not right.cls or len(left.attrs) != len(right.attrs):
-            return False
-        return all(name in right.attrs and same_graph(value, right.attrs[name], depth + 1) for name, value in left.attrs.items())
-    if isinstance(left, dict):
-        return len(left) == len(right) and all(name in right and same_graph(value, right[name], depth + 1) for name, value in left.items())
-    if isinstance(left, (list, tuple)):
-        return len(left) == len(right) and all(same_graph(a, b, depth + 1) for a, b in zip(left, right, strict=True))
-    if kind is Unknown:
-        return bool(left.reason == right.reason)
-    return bool(left == right) if isinstance(left, (*PLAIN, External, set)) else False
-
-
-def recorded_provider(machine: Machine, release: str, hf_id: Any) -> Instance:
-    """The recorded provider of a known id; else an object of which only what the recipe sets is known."""
-    if not isinstance(hf_id, str):
-        return machine.new_instance(None, getattr(hf_id, "reason", "") or "the model id is not known")
-    facts = provider_table(release).get(hf_id)
-    if facts is None:
-        return machine.new_instance(None, f"the architecture of {hf_id} is not known")
-    cls = resolve(machine, facts["__class__"])
-    if not isinstance(cls, ClassValue):
-        return machine.new_instance(None, f"{facts['__class__']} was not found")
-    from mblint.evaluate.dataclass import construct
-
-    base = machine.new_instance(cls)
-    speculation = machine.speculation
-    machine.speculation += 1  # required fields are filled from the table: their absence is no failure
-    try:
-        construct(machine, cls, base, [], {}, None, None, _frame(machine))
-    finally:
-        machine.speculation = speculation
-    nested: dict[str, dict[str, Any]] = {}
-    for name, data in facts.items():
-        if name == "__class__":
-            continue
-        head, _, rest = name.partition(".")
-        if rest:
-            nested.setdefault(head, {})[rest] = data
-            continue
-        if isinstance(data, dict) and "obj" in data and isinstance(base.attrs.get(name), Instance):
-            continue
-        base.attrs[name] = enum_or(machine, cls, name, data)
-    for head, inner in nested.items():
-        base.attrs[head] = _nested(machine, inner)
-    base.origin.clear()
-    return base
-
-
-def _nested(machine: Machine, facts: dict[str, Any]) -> Instance:
-    cls = resolve(machine, facts.get("__class__", "")) if facts.get("__class__") else None
-    made = machine.new_instance(cls if isinstance(cls, ClassValue) else None, "a sub-config of a library")
-    deeper: dict[str, dict[str, Any]] = {}
-    for name, data in facts.items():
-        head, _, rest = name.partition(".")
-        if rest:
-            deeper.setdefault(head, {})[rest] = data
-        elif name != "__class__":
-            made.attrs[name] = enum_or(machine, made.cls, name, data)
-    for head, inner in deeper.items():
-        made.attrs[head] = _nested(machine, inner)
-    return made
-
-
-def enum_or(machine: Machine, cls: ClassValue | None, name: str, data: Any) -> Any:
-    """Decode a field's value; enum members are looked up through the field's default or annotation."""
-    if isinstance(data, dict) and "enum" in data:
-        class_name, _, member = data["enum"].partition(".")
-        field = cls.field_map.get(name) if cls is not None else None
-        default = field.default if field is not None else MISSING
-        if isinstance(default, EnumMember) and default.cls.name == class_name:
-            return default.cls.enum_members.get(member, Unknown(data["enum"]))
-        for module in ("megatron.core.transformer.enums", "megatron.core.enums"):
-            found = machine.modules.import_from(module, class_name)
-            if isinstance(found, ClassValue) and member in found.enum_members:
-                return found.enum_members[member]
-        return Unknown(data["enum"])
-    return decode(machine, data)
-
-
-def _frame(machine: Machine) -> Any:
-    from mblint.evaluate.operators import machine_frame
-
-    return machine_frame(machine)
-
-
-__all__ = ["External", "Providers", "enum_or", "install", "provider_table", "recorded_provider"]
+__all__ = ["Providers", "enum_or", "install", "provider_table", "recorded_provider"]

@@ -1,4 +1,4 @@
-"""The config.json of a model: from a folder, from the Hugging Face cache of the user, or from the shipped table.
+"""The config.json of a model: from a folder, the Hugging Face cache of the user, or the shipped table.
 
 Nothing is fetched. A file that cannot be used gives no facts, with the reason in words.
 """
@@ -21,12 +21,12 @@ MOST_BYTES: Final = 4_000_000
 DEEPEST: Final = 40
 
 Confidence = Literal["copied", "partial", "derived"]
-"""copied: the model's whole config.json. partial: some of its keys. derived: from models of the same architecture."""
+"""copied: the whole config.json. partial: some of its keys. derived: from models of the same architecture."""
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 NOT_SHARED: Final = frozenset({"dtype", "max_position_embeddings", "eos_token_id", "quantization_config"})
-"""Keys in which models of one architecture differ: when a partial or derived file leaves one out, nobody knows it."""
+"""Keys in which models of one architecture differ: facts in part that lack one do not tell it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ def cache_folder(environment: Mapping[str, str]) -> str:
             return os.path.expanduser(environment[name])
     if environment.get("HF_HOME"):
         return os.path.join(os.path.expanduser(environment["HF_HOME"]), "hub")
-    base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or os.path.expanduser("~"), ".cache")
+    base = environment.get("XDG_CACHE_HOME") or os.path.join(
+        environment.get("HOME") or os.path.expanduser("~"), ".cache"
+    )
     return os.path.join(base, "huggingface", "hub")
 
 
@@ -74,7 +76,7 @@ class ModelSource:
     held: dict[tuple[str, str | None], ModelFacts] = field(default_factory=dict)
 
     def facts(self, name: str, subfolder: str | None = None) -> ModelFacts:
-        """What is known of a model by its Hugging Face id or its folder. `subfolder`: where in it config.json is."""
+        """What is known of a model by Hugging Face id or folder. `subfolder`: where in it config.json is."""
         key = (name, subfolder)
         found = self.held.get(key)
         if found is None:
@@ -92,7 +94,9 @@ class ModelSource:
             if folder.startswith(os.path.realpath(root) + os.sep) and os.path.isdir(folder):
                 return read_config(os.path.join(folder, tail))
         if not _ID.fullmatch(name):
-            return ModelFacts(None, reason=f"{name} is neither a folder of this project nor a Hugging Face id")
+            return ModelFacts(
+                None, reason=f"{name} is neither a folder of this project nor a Hugging Face id"
+            )
         if self.cache is not None and (path := cached_config(self.cache, name, tail)) is not None:
             found = read_config(path)
             if found.config is not None:
@@ -104,7 +108,7 @@ class ModelSource:
 
 
 def cached_config(cache: str, name: str, tail: str = "config.json") -> str | None:
-    """The config.json of a model in a hub cache: of the revision that `main` names, else of the last one by name."""
+    """The config.json of a model in a hub cache: of the revision `main`, else of the last one by name."""
     folder = os.path.join(cache, "models--" + name.replace("/", "--"))
     snapshots = os.path.join(folder, "snapshots")
     try:

@@ -1,7 +1,7 @@
-"""What is known of the classes that Hugging Face model configurations are made of: see tools/transformers_table.py.
+"""What is known of the classes of Hugging Face model configurations: see tools/transformers_table.py.
 
-A config.json holds what differs from its class. The tables hold the rest: defaults, other names of attributes, the classes
-of sub-configs, and how values that the file leaves out follow from others.
+A config.json holds what differs from its class. The tables hold the rest: defaults, other names of
+attributes, the classes of sub-configs, and how values that the file leaves out follow from others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TABLES: Final = ("4.57.6", "5.3.0", "5.12.1")
 """Releases of the transformers package that a table is shipped for."""
 
 _NEEDED: Final = (("0.4", (0, 0), (5, 0)), ("0.5", (5, 0), (5, 4)), ("", (5, 8), (6, 0)))
-"""(first megatron-bridge series that is later, lowest, first too high) release of transformers that it asks for."""
+"""(the next megatron-bridge series, lowest, first too high): the transformers releases that one asks for."""
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def table_for(bridge: str | None, declared: str | None) -> str:
-    """The table to use: that of the declared release when this megatron-bridge can run with it, else its own one."""
+    """The table of the declared release if this megatron-bridge can run with it, else of its own one."""
     release = numbers(bridge or "")
     low, high = _NEEDED[-1][1:]
     for later, at_least, below in _NEEDED:

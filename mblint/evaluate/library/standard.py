@@ -496,7 +496,29 @@ def _counter(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: An
     return machine.born(made)
 
 
-@library("types.SimpleNamespace", "argparse.Namespace")
+class _Home:
+    """Where a class of the standard library is."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@library("types.SimpleNamespace")
+def _simple_namespace(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+    """All attributes are those that are given: another one is an AttributeError."""
+    if args or None in kwargs:
+        return _namespace(machine, args, {k: v for k, v in kwargs.items() if k is not None}, site, frame)
+    cls = machine.memo.get("types.SimpleNamespace")
+    if cls is None:
+        cls = machine.memo["types.SimpleNamespace"] = ClassValue("SimpleNamespace", "SimpleNamespace", _Home("types"), (), site)  # type: ignore[arg-type]
+        cls.cached_mro = (cls,)
+    made = machine.new_instance(cls)
+    for name, value in kwargs.items():
+        machine.write(made, name, value, site, frame.trace)
+    return made
+
+
+@library("argparse.Namespace")
 def _namespace(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
     made = machine.new_instance(None, "an attribute of a namespace that was not set")
     for name, value in kwargs.items():
