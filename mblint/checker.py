@@ -205,7 +205,7 @@ class Checker:
 
     def judge_recipe(self, name: str, launch: Launch) -> Verdict | None:
         """The verdict of a recipe that a file defines; None for a function that only looked like one."""
-        verdict = self.judge_launch(launch, name)
+        verdict = self.judge_launch(launch, launch.id or name)
         function = find_recipe(self.session, name)
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
 

@@ -103,14 +103,18 @@ def check_paths(args: argparse.Namespace, loaded: Loaded, checker: Checker, path
                 continue
             work_items.extend((path, name) for name, _ in recipes)
 
+    from mblint.cli.matrix import settings_launches
     from mblint.launch.session import with_deep_stack
 
     with_deep_stack(collect)
+    launches = [with_arguments(args, loaded, Launch(name)) for _, name in work_items]
+    rows = with_deep_stack(lambda: settings_launches(loaded, checker.session, [name for _, name in work_items]))
+    launches += [with_arguments(args, loaded, row) for row in rows]
 
-    def work(part: Sequence[tuple[Path, str]]) -> list[Verdict | None]:
-        return [checker.judge_recipe(name, with_arguments(args, loaded, Launch(name))) for _, name in part]
+    def work(part: Sequence[Launch]) -> list[Verdict | None]:
+        return [checker.judge_recipe(launch.recipe or "", launch) for launch in part]
 
-    checked.verdicts = [verdict for verdict in spread(work_items, work, args.jobs) if verdict is not None]
+    checked.verdicts = [verdict for verdict in spread(launches, work, args.jobs) if verdict is not None]
     checked.files = len(files)
     return checked, files
 
