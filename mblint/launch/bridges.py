@@ -68,20 +68,29 @@ def _read(path: str, relative: str, index: BridgeIndex) -> None:
     except (OSError, UnicodeDecodeError):
         return
     module = relative.removesuffix(".py").removesuffix(os.sep + "__init__").replace(os.sep, ".")
-    if "register_bridge" in text:
-        for match in (*_REGISTERED.finditer(text), *_AS_WELL.finditer(text)):
-            source = match["source"]
-            if source[0] in "\"'":
-                name = source.strip("\"'")
-            else:
-                constant = re.search(_CONSTANT.format(name=re.escape(source)), text, re.MULTILINE)
-                name = constant[1] if constant is not None else source.rpartition(".")[2]
-            index.bridges.setdefault(name, (module, match["cls"] or match.groupdict().get("called") or ""))
+    for name, cls in bridges_in(text).items():
+        index.bridges.setdefault(name, (module, cls))
     if "AutoConfig.register(" in text:
         for match in _CONFIG.finditer(text):
             kind = match["type"] or _model_type(path, text, match["cls"])
             if kind is not None:
                 index.configs.setdefault(kind, (module, match["cls"]))
+
+
+def bridges_in(text: str) -> dict[str, str]:
+    """Architecture -> bridge class, for what the text of one module registers."""
+    found: dict[str, str] = {}
+    if "register_bridge" not in text:
+        return found
+    for match in (*_REGISTERED.finditer(text), *_AS_WELL.finditer(text)):
+        source = match["source"]
+        if source[0] in "\"'":
+            name = source.strip("\"'")
+        else:
+            constant = re.search(_CONSTANT.format(name=re.escape(source)), text, re.MULTILINE)
+            name = constant[1] if constant is not None else source.rpartition(".")[2]
+        found.setdefault(name, match["cls"] or match.groupdict().get("called") or "")
+    return found
 
 
 def _model_type(path: str, text: str, name: str) -> str | None:

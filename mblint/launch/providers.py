@@ -19,7 +19,7 @@ from mblint.evaluate.modules import Module
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance
 from mblint.launch.apart import PLAIN, Memory, same_graph
-from mblint.launch.bridges import BridgeIndex, index_bridges
+from mblint.launch.bridges import BridgeIndex, bridges_in, index_bridges
 from mblint.launch.hf_classes import Library
 from mblint.launch.hf_models import Models
 from mblint.launch.recorded import enum_or, provider_table, recorded_provider
@@ -71,6 +71,7 @@ class Providers:
         self.memory = Memory(machine)
         self.own: dict[str, ClassValue] = {}
         """Architecture -> bridge class, by register_bridge in evaluated code that is not upstream's."""
+        self._searched: set[str] = set()
         self._models: Models | None = None
         self._bridges: BridgeIndex | None = None
 
@@ -272,12 +273,23 @@ class Providers:
         return held if isinstance(held, FunctionValue) else None
 
     def _has_bridge(self, architecture: str) -> bool:
-        return architecture in self.own or architecture in self.bridges.bridges
+        return architecture in self.own or self._place_of(architecture) is not None
+
+    def _place_of(self, architecture: str) -> tuple[str, str] | None:
+        """(module, class) of the bridge; modules that a project imports may register further ones."""
+        index = self.bridges.bridges
+        if architecture not in index:
+            for name, module in list(self.machine.modules.loaded.items()):
+                if name not in self._searched and isinstance(module, Module):
+                    self._searched.add(name)
+                    for key, cls in bridges_in(module.text).items():
+                        index.setdefault(key, (name, cls))
+        return index.get(architecture)
 
     def _bridge_of(self, architecture: str) -> ClassValue | None:
         if architecture in self.own:
             return self.own[architecture]
-        place = self.bridges.bridges.get(architecture)
+        place = self._place_of(architecture)
         if place is None:
             return None
         _leave_out_targets(self.machine.modules.find(place[0]))

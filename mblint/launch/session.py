@@ -66,7 +66,7 @@ class Session:
             self.versions["bridge"] = upstream.bridge
         if upstream.core:
             self.versions["core"] = upstream.core
-        providers.install(machine, upstream.bridge or "")
+        providers.install(machine, upstream.bridge or "", self.project)
 
     def _source_roots(self) -> list[str]:
         roots = []
