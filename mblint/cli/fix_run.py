@@ -65,7 +65,7 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
     written = write_files([NewText(path, run.sources[path], digests[path]) for path, run in changed.items()], str(loaded.root))
     refused = [entry for entry in written if entry.refused]
     for entry in refused:
-        sys.stderr.write(f"mblint: {shown_path(entry.path, str(loaded.root))}: not written: {entry.refused}\n")
+        sys.stderr.write(f"mblint: not written: {entry.refused}\n")
     failed = {entry.path for entry in refused}
     count = sum(len(run.applied) for path, run in changed.items() if path not in failed)
     if args.show_fixes:
