@@ -87,8 +87,25 @@ def with_arguments(args: argparse.Namespace, loaded: Loaded, launch: Launch) -> 
     settings = loaded.settings
     size = launch.world_size or args.world_size or world_size_of(name) or settings.world_size
     gpu = launch.gpu or args.gpu or gpu_of(name) or settings.gpu
-    given = {**launch.set, **dict(args.set)}
+    given = {**launch.set, **{key: literal(text) for key, text in args.set}}
     return replace(launch, world_size=size, gpu=gpu, set=given)
+
+
+def literal(text: str) -> Any:
+    """The value that a word of the command line stands for: numbers, true, false, null or None, lists and dicts; else text."""
+    import ast
+    import json
+
+    words = {"true": True, "false": False, "null": None, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return {"dict": value} if isinstance(value, dict) else value
+    return text
 
 
 def existing(paths: list[str]) -> list[Path]:

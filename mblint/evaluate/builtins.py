@@ -61,6 +61,8 @@ def _len(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, f
     if isinstance(value, Instance):
         from mblint.evaluate.objects import class_lookup
 
+        if isinstance(value.attrs.get("__len__"), int):
+            return value.attrs["__len__"]
         method = class_lookup(value.cls, "__len__")
         if method is not None:
             return call(machine, BoundMethod(method, value), [], {}, site, frame)

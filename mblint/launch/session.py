@@ -14,7 +14,7 @@ from mblint.evaluate.compiler import run_module_statement
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import Module, ModuleTable
 from mblint.evaluate.world import World
-from mblint.launch import providers
+from mblint.launch import providers, tokenizers
 from mblint.upstream.locate import Upstream
 
 T = TypeVar("T")
@@ -66,6 +66,7 @@ class Session:
             self.versions["bridge"] = upstream.bridge
         if upstream.core:
             self.versions["core"] = upstream.core
+        tokenizers.install(machine)
         providers.install(machine, upstream.bridge or "", self.project)
 
     def _source_roots(self) -> list[str]:

@@ -1,0 +1,127 @@
+"""The work of `mblint estimate`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mblint.cli.common_run import literal, open_session, with_arguments
+from mblint.cli.explain_run import recipe_name
+from mblint.cli.options import wants_color
+from mblint.errors import UserError
+from mblint.evaluate.modules import SourceError
+from mblint.facts.memory.launch_memory import LaunchMemory, own_memory, upstream_figure, upstream_memory
+from mblint.files import may_concern, python_files
+from mblint.launch import path as launch_path
+from mblint.launch.discover import recipe_functions
+from mblint.launch.lines import read_launches
+from mblint.launch.run import CannotEvaluate, Launch, on_heap
+from mblint.launch.session import Session, with_deep_stack
+from mblint.workers import spread
+
+if TYPE_CHECKING:
+    from mblint.settings_file import Loaded
+
+Estimator = Callable[[Launch, str], LaunchMemory]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Estimate what the arguments name and show it."""
+    paths = [Path(name.partition(":")[0]) for name in args.recipes]
+    loaded, session = open_session(args, [path for path in paths if path.exists()])
+    launch_path.install(session)
+    launches = _named(args, loaded, session)
+    if not launches:
+        raise UserError("no recipe found", "name a recipe, or a file or folder that holds some", exit_code=4)
+
+    def work(part: Sequence[int]) -> list[LaunchMemory]:
+        return [memory for index in part for memory in estimates(args, session, launches[index])]
+
+    order = sorted(range(len(launches)), key=lambda index: (launches[index].recipe or "", index))
+    found = spread(order, work, None)
+    positions = {launch.id or launch.recipe or "": number for number, launch in enumerate(launches)}
+    found.sort(key=lambda memory: positions.get(memory.id, len(positions)))
+    _write(args, found)
+    return 0
+
+
+def _named(args: argparse.Namespace, loaded: Loaded, session: Session) -> list[Launch]:
+    if args.launches:
+        return [with_arguments(args, loaded, launch) for launch in read_launches(args.launches)]
+
+    def collect() -> list[Launch]:
+        found: list[Launch] = []
+        for name in args.recipes:
+            path = Path(name)
+            if not path.exists() or ":" in name:
+                found.append(Launch(recipe_name(session, name)))
+                continue
+            for file, named in python_files([path], loaded.settings.exclude, loaded.root):
+                if not named and not may_concern(file):
+                    continue
+                try:
+                    module = session.module_of(file)
+                except SourceError as error:
+                    raise UserError(f"{error.path}:{error.line}: {error.message}") from None
+                found += [Launch(f"{module.name}:{node.name}") for node in recipe_functions(module.tree)]
+        return found
+
+    return [with_arguments(args, loaded, launch) for launch in with_deep_stack(collect)]
+
+
+def estimates(args: argparse.Namespace, session: Session, launch: Launch) -> list[LaunchMemory]:
+    """The launch, and each what-if of it, evaluated again with the change."""
+    name = launch.id or launch.recipe or "plain"
+    found = [estimate_one(args, session, launch, name, {})]
+    for key, text in args.what_if:
+        value = literal(text)
+        changed = replace(launch, set={**launch.set, key: value})
+        found.append(estimate_one(args, session, changed, name, {key: value}))
+    return found
+
+
+def estimate_one(
+    args: argparse.Namespace, session: Session, launch: Launch, name: str, changes: dict[str, object]
+) -> LaunchMemory:
+    """One launch, after its launch path; a recipe that cannot be evaluated is an estimate that misses everything."""
+    try:
+        with on_heap(session, launch) as resolved:
+            resolved.remember_written()
+            launch_path.run_path(session, resolved.cfg)
+            if args.formula == "upstream":
+                memory = upstream_memory(resolved, name)
+            else:
+                memory = own_memory(resolved, name, others=(upstream_figure(resolved),))
+            return replace(memory, changes=changes)
+    except CannotEvaluate as problem:
+        return LaunchMemory(
+            name, changes, launch.world_size, launch.gpu or "", args.formula, None, None, None, {}, {}, (), None, None, None, None, (),
+            {"recipe": problem.message},
+        )  # fmt: skip
+
+
+def _write(args: argparse.Namespace, found: Sequence[LaunchMemory]) -> None:
+    if args.format == "json":
+        from mblint.report.estimate_json import estimate_report
+
+        text = json.dumps(estimate_report(found), default=str) + "\n"
+    elif args.format == "html":
+        from mblint.report.estimate_html import estimate_html
+
+        text = estimate_html(found)
+    else:
+        from mblint.report.estimate_text import estimate_text
+
+        text = estimate_text(found, color=not args.output and wants_color(args.color, sys.stdout))
+    if args.output:
+        try:
+            Path(args.output).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--output {args.output}: {error.strerror or error}", "name a file in a folder that exists") from None
+    else:
+        sys.stdout.write(text)
