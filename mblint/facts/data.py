@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from math import lcm
+from typing import Final
 
 from mblint.evaluate.unknown import Unknown
 from mblint.facts.view import Stop, View, fact
+
+MAX_PATHS: Final = 10_000
 
 
 @fact("data.seq_length")
@@ -76,3 +80,27 @@ def padded_to_max(view: View) -> bool:
     if isinstance(padded, Unknown):
         raise Stop(padded)
     return padded is True
+
+
+@fact("data.validation_share")
+def validation_share(view: View) -> float:
+    """The part of the data that `split` gives to validation, not normalized; 0 where it is left out."""
+    parts = re.findall(r"\d{0,30}\.?\d{1,30}", view.text("dataset.split"))[:8]
+    return float(parts[1]) if len(parts) > 1 else 0.0
+
+
+@fact("data.suffixed_paths")
+def suffixed_paths(view: View) -> list[object]:
+    """Paths of a GPT dataset that end in .bin or .idx, where the prefix of the pair is wanted."""
+    if "GPTDatasetConfig" not in view.class_names("dataset"):
+        view.stop()
+    found: list[object] = []
+    pending = [view.value(name) for name in ("dataset.data_path", "dataset.blend", "dataset.blend_per_split")]
+    for value in pending:
+        if isinstance(value, Unknown):
+            raise Stop(value)
+        if isinstance(value, list) and len(pending) < MAX_PATHS:
+            pending.extend(value)
+        elif isinstance(value, str):
+            found += [path for path in value.split() if path.endswith((".bin", ".idx"))]
+    return found

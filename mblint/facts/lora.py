@@ -157,6 +157,27 @@ def on_experts(view: View) -> bool:
     )
 
 
+@fact("lora.on_shared_expert")
+def on_shared_expert(view: View) -> bool:
+    """Whether LoRA targets reach linear_fc1 or linear_fc2 of the shared expert."""
+    if not view.flag("lora.active") or not _has_shared_expert(view):
+        return False
+    targets = [str(target) for target in view.items("peft.target_modules")]
+    layers = ("linear_fc1", "linear_fc2")
+    if not targets:
+        excluded = [str(name).rpartition(".")[2] for name in view.items("peft.exclude_modules")]
+        return not set(layers) <= set(excluded)
+    return any(
+        any(fnmatchcase(layer, target.rpartition(".")[2]) for layer in layers)
+        for target in targets
+        if "experts." not in target or "shared_experts." in target
+    )
+
+
+def _has_shared_expert(view: View) -> bool:
+    return view.flag("moe.active") and view.value("model.moe_shared_expert_intermediate_size") is not None
+
+
 def _targeted(view: View, surface: str) -> bool:
     targets = [str(target) for target in view.items("peft.target_modules")]
     if not targets:

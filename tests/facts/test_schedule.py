@@ -175,3 +175,35 @@ def test_lengths_that_vary() -> None:
     assert read("pipeline.lengths_vary", set=packed) is False
     assert read("pipeline.lengths_vary", set={**packed, "model.pipeline_model_parallel_size": 2}) is True
     assert read("pipeline.lengths_vary", set={"model.variable_seq_lengths": True}) is True
+
+
+def test_paths_with_suffix() -> None:
+    keys = {
+        "dataset.blend": [["data/a_text_document", "data/b.bin"], [0.5, 0.5]],
+        "dataset.data_path": "c.idx d",
+    }
+    assert read("data.suffixed_paths", set=keys) == ["c.idx", "data/b.bin"]
+    assert read("data.suffixed_paths", set={}) == []
+
+
+def test_share_of_validation() -> None:
+    assert read("data.validation_share", set={"dataset.split": "9999,8,2"}) == 8.0
+    assert read("data.validation_share", set={"dataset.split": "0.9, .05, .05"}) == 0.05
+    assert read("data.validation_share", set={"dataset.split": "1"}) == 0.0
+    assert read("data.validation_share", set={"dataset.split": None}) is ABSENT
+
+
+def test_padding_to_the_full_length() -> None:
+    assert read("data.padded_to_max", set={}) is False
+    assert read("data.padded_to_max", set={"dataset.pad_to_max_length": True}) is True
+    assert read("data.padded_to_max", set={"dataset.dataset_kwargs": {"pad_to_max_length": True}}) is True
+
+
+def test_adapters_on_the_shared_expert() -> None:
+    keys: dict[str, Any] = {"model.moe_shared_expert_intermediate_size": 1536}
+    assert read("lora.on_shared_expert", base="moe+lora", set=keys) is True
+    assert read("lora.on_shared_expert", base="moe+lora", set={}) is False
+    assert (
+        read("lora.on_shared_expert", base="moe+lora", set={**keys, "peft.target_modules": ["linear_qkv"]})
+        is False
+    )
