@@ -93,6 +93,7 @@ class Checker:
         rules: Sequence[Rule],
         select: Callable[[str, str], bool] | None = None,
         fixes: Literal["none", "by-value", "plan"] = "none",
+        estimate: bool = True,
     ) -> None:
         """`fixes`: "by-value" keeps those that are proven by evaluating the launch with the new values, "plan" also gathers
         what their edits are planned from, "none" leaves them as the rules gave them."""
@@ -100,7 +101,9 @@ class Checker:
         self.fixes = fixes
         self.select = select or (lambda rule, name: True)
         self.all_rules = list(rules)
-        self.rules = [rule for rule in rules if self.select(rule.id, rule.name)]
+        chosen = [rule for rule in rules if self.select(rule.id, rule.name)]
+        self.memory_rules = [rule for rule in chosen if estimate and _needs_estimate(rule)]
+        self.rules = [rule for rule in chosen if not _needs_estimate(rule)]
         self.crashed = False
         launch_path.install(session)
 
@@ -144,6 +147,10 @@ class Checker:
             code = [*changed_findings(resolved), *field_findings(resolved)]
             judgement: Judgement = judge(resolved, self.rules)
             judged = list(judgement.findings)
+            if self.memory_rules and not outcome.failures and not any(finding.outcome == "fails" for finding in judged):
+                # Whether it fits is asked of launches that start; the estimate is the dearest fact there is.
+                sized = judge(resolved, self.memory_rules)
+                judged += sized.findings
             if outcome.failures or (outcome.stopped is None and not outcome.undecided):
                 judged = _agreeing(judged, raw, outcome)
             findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
@@ -208,6 +215,10 @@ class Checker:
         verdict = self.judge_launch(launch, launch.id or name)
         function = find_recipe(self.session, name)
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
+
+
+def _needs_estimate(rule: Rule) -> bool:
+    return "memory." in str(rule.data.get("when", ""))
 
 
 def judged(verdict: Verdict) -> Judged:

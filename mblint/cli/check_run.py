@@ -57,7 +57,7 @@ def checker_of(
     settings = loaded.settings
     rules = load_rules([loaded.root / path for path in settings.extend_rules])
     select = Selection(rules, settings.profile, settings.select, settings.extend_select, settings.ignore)
-    return Checker(session, rules, select, fixes)
+    return Checker(session, rules, select, fixes, estimate=settings.estimate is not False)
 
 
 def _check_launches(args: argparse.Namespace) -> int:

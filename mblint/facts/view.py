@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from mblint.evaluate.unknown import ABSENT, Absent, Unknown
 from mblint.facts.protocol import Resolved
@@ -129,10 +129,12 @@ def is_name(name: str) -> bool:
 class View:
     """One launch as judges read it. Not safe to share between threads."""
 
-    __slots__ = ("_cache", "_now", "_parent", "_reads", "resolved")
+    __slots__ = ("_cache", "_now", "_parent", "_reads", "memory", "resolved")
 
     def __init__(self, resolved: Resolved) -> None:
         self.resolved = resolved
+        self.memory: Any = None
+        """The memory estimate of the launch, once a fact asked for it."""
         self._cache: dict[str, object] = {}
         self._reads: dict[str, tuple[str, ...]] = {}
         self._now: list[str] | None = None

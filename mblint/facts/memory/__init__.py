@@ -5,3 +5,7 @@ upstream.
 the numbers of megatron-bridge's own estimator; `capacity` says what a GPU type holds and whether an
 estimate fits. All sizes are bytes unless a name says otherwise (1 GiB = 2**30 bytes).
 """
+
+from mblint.facts.memory import facts
+
+__all__ = ["facts"]
