@@ -71,7 +71,7 @@ class World:
             return default
         if machine.phase == 0 and explicit and default is not MISSING:
             return default
-        return Unknown(f"the environment variable {name} is not known", site.span() if site else None)
+        return Unknown(_not_known(name), site.span() if site else None)
 
     def _note_read(self, machine: Any, name: str) -> None:
         machine.env_read_count += 1
@@ -87,8 +87,13 @@ class World:
         return None
 
     def set_environment(self, machine: Any, name: Any, value: Any, site: Any, frame: Any) -> None:
-        if isinstance(name, str):
-            machine.oldest_touched = 0
+        if not isinstance(name, str):
+            return
+        machine.oldest_touched = 0
+        if type(value) is Unknown and value.reason == _not_known(name) and name in self.env:
+            # What was there before is put back.
+            machine.trail.append((self.env, name, self.env.pop(name)))
+        else:
             machine.store(self.env, name, value)
 
     def default_environment(self, machine: Any, name: Any, value: Any, site: Any, frame: Any) -> Any:
@@ -146,6 +151,10 @@ class World:
         if isinstance(path, str):
             return True
         return Unknown("whether a path exists")
+
+
+def _not_known(name: str) -> str:
+    return f"the environment variable {name} is not known"
 
 
 ATTRIBUTES: dict[str, bool] = {

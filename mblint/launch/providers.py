@@ -17,7 +17,7 @@ from mblint.evaluate.errors import Raised
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import Module
 from mblint.evaluate.unknown import Unknown
-from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance
+from mblint.evaluate.values import MISSING, ClassValue, ExceptionValue, External, FunctionValue, Instance
 from mblint.launch.apart import PLAIN, Memory, same_graph
 from mblint.launch.bridges import BridgeIndex, bridges_in, index_bridges
 from mblint.launch.hf_classes import Library
@@ -217,7 +217,8 @@ class Providers:
         if any(not isinstance(name, str) or self._has_bridge(name) for name in names):
             return None
         what = ", ".join(names) or "a model without architectures"
-        return m.implicit(ValueError, f"this megatron-bridge has no bridge for {what}", site, frame)
+        problem = ExceptionValue(ValueError, (f"this megatron-bridge has no bridge for {what}",))
+        raise Raised(problem, site, frame.trace)
 
     def _model_bridge(
         self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
