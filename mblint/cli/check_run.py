@@ -108,8 +108,10 @@ def check_paths(args: argparse.Namespace, loaded: Loaded, checker: Checker, path
 
     with_deep_stack(collect)
     launches = [with_arguments(args, loaded, Launch(name)) for _, name in work_items]
-    rows = with_deep_stack(lambda: settings_launches(loaded, checker.session, [name for _, name in work_items]))
-    launches += [with_arguments(args, loaded, row) for row in rows]
+    if any(path.is_dir() for path in paths):
+        # Single files, as a hook names them, are judged by themselves.
+        rows = with_deep_stack(lambda: settings_launches(loaded, checker.session, [name for _, name in work_items]))
+        launches += [with_arguments(args, loaded, row) for row in rows]
 
     def work(part: Sequence[Launch]) -> list[Verdict | None]:
         return [checker.judge_recipe(launch.recipe or "", launch) for launch in part]
