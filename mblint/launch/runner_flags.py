@@ -88,10 +88,12 @@ def _rest(
     """
     overrides, unread = overrides_of(line, indexes)
     refused = None
+    # An option that the table does not know may take the word behind it.
+    strays = exact or not any(text.startswith("-") for text, _ in unread)
     for text, span in unread:
         if text.startswith("-") and exact:
             refused = refused or (f"the runner has no option {text.split('=')[0]!r}", span)
-        elif "=" not in text and "?" not in text and not text.startswith("-"):
+        elif strays and "=" not in text and "?" not in text and not text.startswith("-"):
             refused = refused or (f"{text!r} is neither an option nor a key=value override", span)
     dashed = [o for o in overrides if o.text.startswith("-")]
     if dashed:

@@ -274,7 +274,7 @@ class _Converter:
         assigns: list[Assign] = []
         words: list[Slice] = []
         redirects: list[Redirect] = []
-        extra: list[Statement] = []
+        extra: list[Tail] = []
         for child in node.children:
             if child.type == "variable_assignment" and not words:
                 assigns.append(self.assign(child, depth))
@@ -286,8 +286,8 @@ class _Converter:
                 words.append(self.word(child, depth))
             elif child.type == "ERROR":
                 self.script.broken.append(self.slice(child))
-        yield Command(self.slice(node), tuple(assigns), _joined(words), tuple(redirects))
-        yield from extra
+        place = self.slice(node)
+        yield _with_tails(place, Command(place, tuple(assigns), _joined(words), tuple(redirects)), extra)
 
     def on_variable_assignment(self, node: Any, depth: int) -> Iterator[Statement]:
         yield Declare(self.slice(node), "", (self.assign(node, depth),))
@@ -461,7 +461,7 @@ class _Converter:
 
     def on_redirected_statement(self, node: Any, depth: int) -> Iterator[Statement]:
         redirects: list[Redirect] = []
-        extra: list[Statement] = []
+        extra: list[Tail] = []
         body: list[Statement] = []
         for child in node.children:
             if "redirect" in child.type:
@@ -471,15 +471,14 @@ class _Converter:
             elif child.is_named and child.type != "comment":
                 body.extend(self.statements(child, depth))
         place = self.slice(node)
+        if not body:
+            yield from (statement for _, statement in extra)
+            return
+        first: Statement = Group(place, tuple(body), redirects=tuple(redirects))
         if len(body) == 1 and isinstance(body[0], Command):
             inner = body[0]
-            body = [Command(inner.at, inner.assigns, inner.words, (*inner.redirects, *redirects))]
-        elif body:
-            body = [Group(place, tuple(body), redirects=tuple(redirects))]
-        if extra:
-            yield Pipeline(place, (*body, *extra))
-        else:
-            yield from body
+            first = Command(inner.at, inner.assigns, inner.words, (*inner.redirects, *redirects))
+        yield _with_tails(place, first, extra)
 
     def grouped(self, statements: tuple[Statement, ...], node: Any) -> Statement:
         return statements[0] if len(statements) == 1 else Group(self.slice(node), statements)
@@ -494,10 +493,13 @@ class _Converter:
         todo = [node]
         while todo:
             current = todo.pop()
-            if current.type == "command_substitution":
-                place = self.slice(current)
+            if current.type != "command_substitution":
+                todo.extend(current.children)
+                continue
+            place = self.slice(current)
+            if place.start not in self.script.substitutions:  # what is inside is read with it
+                self.script.substitutions[place.start] = (place.end, ())
                 self.script.substitutions[place.start] = (place.end, self.block(current, depth + 1))
-            todo.extend(current.children)
 
     def assign(self, node: Any, depth: int) -> Assign:
         name, index, append = "", None, False
@@ -528,11 +530,11 @@ class _Converter:
             value = Slice(place.end, place.end)
         return Assign(name, place, append, index, value, items)
 
-    def redirect(self, node: Any, depth: int) -> tuple[list[Redirect], list[Statement]]:
-        """The redirects of a node; a heredoc's node also holds what follows it on its line (`<<EOF | tee
-        x`)."""
+    def redirect(self, node: Any, depth: int) -> tuple[list[Redirect], list[Tail]]:
+        """The redirects of a node; a heredoc's node also holds what follows it on its line (`<<EOF | tee x`)."""
         found: list[Redirect] = []
-        extra: list[Statement] = []
+        extra: list[Tail] = []
+        joint = "|"
         operator, literal, body = "", False, None
         for child in node.children:
             if child.type in ("<<", "<<-"):
@@ -542,8 +544,8 @@ class _Converter:
             elif child.type == "heredoc_body":
                 self.note_substitutions(child, depth)
                 body = self.slice(child)
-            elif child.type == "heredoc_end":
-                pass
+            elif child.type in ("&&", "||"):
+                joint = child.type
             elif "redirect" in child.type:
                 inner, statements = self.redirect(child, depth)
                 found.extend(inner)
@@ -552,15 +554,27 @@ class _Converter:
                 operator = child.type
             elif child.is_named and child.type != "file_descriptor":
                 if node.type == "heredoc_redirect":
-                    extra.extend(self.statements(child, depth))
+                    extra.extend((joint, statement) for statement in self.statements(child, depth))
                 elif operator:
                     found.append(Redirect(operator, self.word(child, depth)))
         if body is not None:
-            start = (
-                self.script.text.rfind("\n", 0, body.start) + 1
-            )  # the grammar drops leading blanks of the body
+            # The grammar drops leading blanks of the body.
+            start = self.script.text.rfind("\n", 0, body.start) + 1
             found.append(Redirect("<<", Slice(start, body.end), literal, operator == "<<-"))
         return found, extra
+
+
+Tail = tuple[str, Statement]
+"""What follows a heredoc's start on its line, and the operator before it."""
+
+
+def _with_tails(at: Slice, statement: Statement, tails: list[Tail]) -> Statement:
+    for operator, following in tails:
+        if operator == "&&" or operator == "||":
+            statement = AndOr(at, statement, operator, following)
+        else:
+            statement = Pipeline(at, (statement, following))
+    return statement
 
 
 def _joined(words: list[Slice]) -> tuple[Slice, ...]:

@@ -507,6 +507,8 @@ class _Runner:
             fields = [f for word in statement.words for f in expander.fields(word)]
         states = [state]
         for item in fields[:MAX_LOOP]:
+            if self.run.exhausted:
+                break
             for current in states:
                 if not current.signal:
                     place = self.places.span(item.text.at) or self.span(document, statement.at)
@@ -540,7 +542,9 @@ class _Runner:
         calculate(first, state)
         states = [state]
         for _ in range(MAX_LOOP):
-            running = []
+            running: list[State] = []
+            if self.run.exhausted:
+                break
             for current in states:
                 value = calculate(test, current)
                 if isinstance(value, Unknown):
