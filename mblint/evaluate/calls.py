@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from typing import Any
 
@@ -28,6 +29,9 @@ from mblint.evaluate.values import (
     Partial,
     StaticMethod,
 )
+
+_FAILED = re.compile(r"([A-Z][A-Za-z]*)?(Error|Exception): ")
+"""Reasons that `Machine.implicit` gives."""
 
 HASHABLE = (int, float, str, bool, type(None))
 
@@ -74,6 +78,9 @@ def call(
             return call(machine, BoundMethod(method, function), args, kwargs, site, frame)
         return _unknown_call(machine, function.reason or "an object that cannot be called is not known", args, kwargs, site)
     if kind is Unknown:
+        if _FAILED.match(function.reason):
+            # What a failed check left: the program would have ended there, nothing was called.
+            return Unknown(function.reason, function.span)
         return _unknown_call(machine, function.reason, args, kwargs, site)
     if function is None or isinstance(function, HASHABLE):
         from mblint.evaluate.operators import describe
@@ -190,7 +197,10 @@ def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwa
                 raise
             machine.undo(mark)
             return fork_call(machine, function, code, args, kwargs, site, caller, mark, fork.reason)
-        return frame.result if signal is not None else None
+        if signal is None:
+            # A call that a failed check would have ended gives no value that anything may be concluded from.
+            return Unknown("Error: the call ended with a failed check") if frame.blamed else None
+        return frame.result
     finally:
         machine.depth -= 1
 

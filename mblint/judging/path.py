@@ -30,7 +30,7 @@ def path_findings(launch: ResolvedLaunch, outcome: PathOutcome) -> list[Finding]
     findings: list[Finding] = []
     inputs: dict[str, Failure] = {}
     for failure in outcome.failures:
-        keys = with_sources(launch, keys_of(failure.guards, paths))
+        keys = with_sources(launch, keys_of(failure.guards, paths) or _passed_keys(launch, failure))
         missing = [key for key in keys if _INPUT_KEY.search(key) and launch.get(key) in (None, "", [])]
         if missing:
             for key in missing[:1]:
@@ -41,6 +41,25 @@ def path_findings(launch: ResolvedLaunch, outcome: PathOutcome) -> list[Finding]
     if inputs:
         findings.append(_input_finding(launch, inputs))
     return findings
+
+
+def _passed_keys(launch: ResolvedLaunch, failure: Failure) -> list[str]:
+    """Keys in the arguments of the calls that led to a check which only looked at its parameters, nearest call first."""
+    step = failure.trace
+    while step is not None:
+        site, step = step
+        if not isinstance(site, Site) or not isinstance(site.node, ast.Call):
+            continue
+        found: list[str] = []
+        for argument in [*site.node.args, *(keyword.value for keyword in site.node.keywords)]:
+            for node in ast.walk(argument):
+                if isinstance(node, ast.Attribute):
+                    key = ast.unparse(node).partition(".")[2]
+                    if key and key not in found and launch.origins(key):
+                        found.append(key)
+        if found:
+            return found
+    return []
 
 
 def with_sources(launch: ResolvedLaunch, keys: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TextIO
 from mblint.findings import Finding, Fix
 from mblint.fix.text import Text
 from mblint.report.frame import Line, Mark, frame
-from mblint.report.model import Group, Report, groups, is_fixable, summary_lines
+from mblint.report.model import Doubt, Group, Report, groups, is_fixable, summary_lines
 from mblint.report.stream import emit, use_color
 from mblint.shown import neutral, shown_path
 
@@ -129,19 +129,31 @@ def _frames(report: Report, finding: Finding, texts: dict[str, Text | None]) -> 
 
 
 def _doubts(report: Report) -> list[Line]:
-    """What could not be decided, with the launches counted."""
-    reasons: dict[tuple[str, str, str], set[str]] = {}
+    """What could not be decided: one line a rule, or, where the same values left many rules open, one line for all of them."""
+    by_launch: dict[str, dict[tuple[str, ...], list[Doubt]]] = {}
     for doubt in report.undecided:
-        reasons.setdefault((doubt.rule, doubt.name, doubt.because), set()).add(doubt.launch)
+        causes = tuple(dict.fromkeys(_cause(part) for part in doubt.because.split("; ")))
+        by_launch.setdefault(doubt.launch, {}).setdefault(causes, []).append(doubt)
+    texts: dict[str, set[str]] = {}
+    for launch, groups_ in by_launch.items():
+        for causes, doubts in groups_.items():
+            if len(doubts) < FEW_DOUBTS:
+                for doubt in doubts:
+                    texts.setdefault(f"{doubt.rule} {doubt.name}: {doubt.because}", set()).add(launch)
+                continue
+            rules = sorted({doubt.rule for doubt in doubts})
+            texts.setdefault(f"{len(rules)} rules: {'; '.join(causes)} ({', '.join(rules)})", set()).add(launch)
     lines: list[Line] = []
-    for (rule, name, because), launches in sorted(reasons.items()):
-        first = min(launches)
+    for text, launches in sorted(texts.items()):
         more = f" and {len(launches) - 1} more" if len(launches) > 1 else ""
-        lines.append(
-            [
-                ("not decided", "dim"),
-                (f" {neutral(f'{rule} {name}: {because}')}", ""),
-                (f" [{neutral(first)}{more}]", "dim"),
-            ]
-        )
-    return [*lines, []] if lines else []
+        lines.append([("not decided", "dim"), (f" {neutral(text)}", ""), (f" [{neutral(min(launches))}{more}]", "dim")])
+    return [*lines, []] if lines else lines
+
+
+FEW_DOUBTS = 4
+
+
+def _cause(part: str) -> str:
+    """Why a value is not known, without the key that it is the value of."""
+    key, colon, reason = part.partition(": ")
+    return reason if colon and "." in key and " " not in key else part
