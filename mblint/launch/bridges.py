@@ -11,7 +11,9 @@ from typing import Final
 MOST_BYTES: Final = 2_000_000
 
 _REGISTERED = re.compile(
-    r"""register_bridge\(\s*source\s*=\s*(?P<source>["']?[\w.]+["']?)[^@]*?\n(?:class\s+(?P<cls>\w+)|\s*\)\s*\(\s*(?P<called>\w+)\s*\))"""
+    r"""register_bridge\(\s*source\s*=\s*(?P<source>["']?[\w.]+["']?)"""
+    r"""(?:(?!register_bridge\().)*?\n(?:class\s+(?P<cls>\w+)|\s*\)\s*\(\s*(?P<called>\w+)\s*\))""",
+    re.DOTALL,
 )
 """`@X.register_bridge(source=S, ...)` above a class, or `X.register_bridge(source=S, ...)(Class)`."""
 

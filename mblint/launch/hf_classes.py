@@ -84,7 +84,7 @@ class Library:
         """Whether classes are dataclasses with __post_init__ (from 5.8 on) or have their own constructors."""
         self.formulas = Formulas(machine, self.module("transformers"), self.name)
         self.constructing = False
-        self.class_of: Callable[[Any, Any], ClassValue | None] = lambda model_type, architectures: None
+        self.class_of: Callable[[Any, Any], ClassValue | None] = lambda kind, _: self.class_of_type(kind)
         """(model_type, architectures) -> the class; set by who knows more classes than the table."""
         self.load: Callable[[ClassValue, Any, dict[str, Any]], Any] | None = None
         """(class, id or folder, arguments) -> the configuration, for Class.from_pretrained."""
@@ -109,9 +109,9 @@ class Library:
         held = self.classes.get(name)
         return held if held is not None else self._make(name)
 
-    def class_of_type(self, model_type: str) -> ClassValue | None:
+    def class_of_type(self, model_type: Any) -> ClassValue | None:
         """The configuration class of a model type; None when the table has none."""
-        name = self.table["types"].get(model_type)
+        name = self.table["types"].get(model_type) if isinstance(model_type, str) else None
         return self.find(name) if name is not None else None
 
     def name(self, word: str) -> Any:
