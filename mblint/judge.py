@@ -49,6 +49,7 @@ def judge(
     view = View(resolved)
     findings: list[Finding] = []
     undecided: list[Undecided] = []
+    replaced: set[str] = set()
     for rule in rules:
         if rule.judged_by != "expression" or (select is not None and not select(rule)):
             continue
@@ -58,9 +59,10 @@ def judge(
             finding, doubt = _internal_error(resolved, rule, error), None
         if finding is not None:
             findings.append(finding)
+            replaced.update(rule.replaces)
         if doubt is not None:
             undecided.append(doubt)
-    return Judgement(tuple(findings), tuple(undecided))
+    return Judgement(tuple(finding for finding in findings if finding.rule not in replaced), tuple(undecided))
 
 
 def merge(launch_path: Sequence[Finding], by_rules: Sequence[Finding]) -> list[Finding]:

@@ -93,7 +93,7 @@ def _examples(examples: Iterable[Mapping[str, Any]]) -> list[str]:
             lines.append(f"    {key} = {_value(value)}")
         lines += [
             f"    ({key.replace('_', ' ')}: {_value(example[key])})"
-            for key in ("base", "world_size", "gpu", "env", "versions", "parent")
+            for key in ("base", "world_size", "gpu", "env", "versions", "parent", "before", "commit")
             if example.get(key)
         ]
         if not example.get("set") and "python" not in example and not example.get("env"):

@@ -30,9 +30,10 @@ class Write(Protocol):
 class Resolved(Protocol):
     """One launch, put together: recipe + overrides + environment + GPUs.
 
-    Three optional attributes are used where an implementation has them: `parent` (the launch that this recipe
-    started from, or None), `span` (where the recipe is defined) and `comments(key)` (the comment text beside
-    the writes of a key).
+    Some optional attributes are used where an implementation has them: `parent` (the launch that this recipe
+    started from, or None), `base` (the same launch before the change under review, or None), `span` (where the
+    recipe is defined), `comments(key)` (the comment text beside the writes of a key) and `words(path)` (what the
+    change says of itself where it touches a file).
     """
 
     @property

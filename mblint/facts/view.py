@@ -1,7 +1,7 @@
 """Reads keys and facts of one launch by name, once each, and knows which keys a fact came from.
 
-Three kinds of name are understood: `env.NAME`, `parent.<name>` and `<subject>.<fact>`; everything else is a
-key of the configuration.
+Four kinds of name are understood: `env.NAME`, `parent.<name>` (the recipe that this one starts from), `base.<name>`
+(this launch before the change under review) and `<subject>.<fact>`; everything else is a key of the configuration.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ SUBJECTS: frozenset[str] = frozenset(
     {
         "attention",
         "batch",
+        "change",
         "data",
         "environment",
         "fsdp",
@@ -115,9 +116,9 @@ def all_facts() -> dict[str, FactFunction]:
 
 
 def is_name(name: str) -> bool:
-    """Whether `name` can be read: a key of a known section, a fact, `env.X`, `parent.X` or `world_size`."""
+    """Whether `name` can be read: a key of a known section, a fact, `env.X`, `parent.X`, `base.X` or `world_size`."""
     head, _, rest = name.partition(".")
-    if head == "parent":
+    if head in ("parent", "base"):
         return bool(rest) and is_name(rest)
     if head == "env":
         return bool(rest) and "." not in rest
@@ -129,7 +130,7 @@ def is_name(name: str) -> bool:
 class View:
     """One launch as judges read it. Not safe to share between threads."""
 
-    __slots__ = ("_cache", "_now", "_parent", "_reads", "memory", "resolved")
+    __slots__ = ("_base", "_cache", "_now", "_parent", "_reads", "memory", "resolved")
 
     def __init__(self, resolved: Resolved) -> None:
         self.resolved = resolved
@@ -139,6 +140,7 @@ class View:
         self._reads: dict[str, tuple[str, ...]] = {}
         self._now: list[str] | None = None
         self._parent: View | bool | None = False
+        self._base: View | bool | None = False
 
     # Reading by name
 
@@ -165,6 +167,9 @@ class View:
         if head == "parent":
             parent = self.parent
             return ABSENT if parent is None else parent.read(rest)
+        if head == "base":
+            base = self.base
+            return ABSENT if base is None else base.read(rest)
         if name == "world_size":
             return self.resolved.world_size
         value = self.resolved.get(name)
@@ -204,6 +209,14 @@ class View:
             self._parent = None if resolved is None else View(resolved)
         return self._parent
 
+    @property
+    def base(self) -> View | None:
+        """The same launch before the change under review, if there is one."""
+        if isinstance(self._base, bool):
+            resolved = cast("Resolved | None", getattr(self.resolved, "base", None))
+            self._base = None if resolved is None else View(resolved)
+        return self._base
+
     def keys_of(self, name: str) -> tuple[str, ...]:
         """The keys (and `env.X`, `world_size`) that a name's value came from, in reading order."""
         self.read(name)
@@ -218,7 +231,7 @@ class View:
         if name in self._reads:
             for inner in self._reads[name]:
                 self._collect(inner, found, seen)
-        elif not name.startswith("parent."):
+        elif not name.startswith(("parent.", "base.")):
             found[name] = None
 
     # Reading inside facts: these end the fact when the value is not there

@@ -82,6 +82,8 @@ class FlatLaunch:
     before: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     parent: FlatLaunch | None = None
+    base: FlatLaunch | None = None
+    message: str = ""
     span: Span | None = None
 
     def get(self, key: str) -> object:
@@ -112,6 +114,9 @@ class FlatLaunch:
 
     def comments(self, key: str) -> str:
         return self.notes.get(key, "")
+
+    def words(self, path: str) -> str:
+        return self.message
 
 
 def launch_of(example: Mapping[str, Any]) -> FlatLaunch:
@@ -154,6 +159,10 @@ def launch_of(example: Mapping[str, Any]) -> FlatLaunch:
     launch.notes = {str(key): str(text) for key, text in example.get("comments", {}).items()}
     if example.get("parent") is not None:
         launch.parent = launch_of({"base": example.get("base", "dense"), **example["parent"]})
+    if example.get("before") is not None:
+        alike = {name: example[name] for name in ("base", "world_size", "gpu", "env", "versions") if name in example}
+        launch.base = launch_of({**alike, **example["before"]})
+    launch.message = str(example.get("commit", ""))
     return launch
 
 

@@ -403,6 +403,18 @@ def changed_from_parent(view: Any, name: str) -> object:
 
 
 @_register(takes_names=1)
+def changed(view: Any, name: str) -> object:
+    """Whether the change under review gave the key or fact another value; False where there is no base."""
+    if view.base is None:
+        return False
+    now, before = view.read(name), view.read(f"base.{name}")
+    for value in (now, before):
+        if isinstance(value, Unknown):
+            return value
+    return now is not before and (isinstance(now, Absent) or isinstance(before, Absent) or now != before)
+
+
+@_register(takes_names=1)
 def is_class(view: Any, section: str, *names: str) -> object:
     """Whether a section's object is of one of the named classes or a subclass; absent if it is null."""
     view.read(f"{section}.__class__" if section else "__class__")

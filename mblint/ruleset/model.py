@@ -49,7 +49,7 @@ def _key(key: str) -> str:
 def _changeable(key: str) -> str:
     """A key that a fix may change: of the configuration, or `env_vars.NAME`."""
     head, _, rest = key.partition(".")
-    if head in {"env", "parent"} or not rest or not is_name(key):
+    if head in {"env", "parent", "base"} or not rest or not is_name(key):
         raise ValueError(f"{key} is not a key that a fix can change (the environment is env_vars.NAME)")
     return key
 
@@ -121,6 +121,18 @@ class ParentModel(_Strict):
     env: dict[str, Any] | None = None
 
 
+class BeforeModel(_Strict):
+    """The launch before the change under review; what is not given is as in the example."""
+
+    base: str | None = None
+    set: dict[str, Any] = Field(default_factory=dict)
+    world_size: int | None = None
+    gpu: str | None = None
+    env: dict[str, Any] | None = None
+    unknown: list[str] = Field(default_factory=list)
+    written: dict[str, Any] = Field(default_factory=dict)
+
+
 class ExampleModel(_Strict):
     """One launch: keys set over a base configuration, or recipe source."""
 
@@ -134,6 +146,8 @@ class ExampleModel(_Strict):
     classes: dict[str, list[str] | str] = Field(default_factory=dict, description="Class names by section.")
     unknown: list[str] = Field(default_factory=list, description="Keys whose value is not known.")
     parent: ParentModel | None = None
+    before: BeforeModel | None = Field(None, description="The launch before the change under review.")
+    commit: str = Field("", description="The message of the change's commit.")
     comments: dict[str, str] = Field(default_factory=dict, description="Comments beside writes, by key.")
     name: str | None = Field(None, description="Name of the recipe.")
     written: dict[str, Any] = Field(
@@ -178,6 +192,9 @@ class RuleModel(_Strict):
     blame: list[str] = Field(default_factory=list)
     fixes: list[FixModel] = Field(default_factory=list)
     enforced_by: list[Place] = Field(default_factory=list)
+    replaces: list[RuleId] = Field(
+        default_factory=list, description="Rules that have nothing to add where this one finds something."
+    )
     why: Text
     references: list[Text] = Field(default_factory=list)
     examples: ExamplesModel

@@ -141,6 +141,11 @@ class Rule:
         return tuple(self.data.get("enforced_by", ()))
 
     @property
+    def replaces(self) -> tuple[str, ...]:
+        """Ids of rules that are not reported for a launch where this one fires."""
+        return tuple(self.data.get("replaces", ()))
+
+    @property
     def why(self) -> str:
         return str(self.data.get("why", ""))
 

@@ -25,6 +25,7 @@ AREAS = {
     "environment": "MB6",
     "data": "MB7",
     "keys": "MB8",
+    "review": "MB1",
     "tool": "MB9",
 }
 
