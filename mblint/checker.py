@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mblint.evaluate.modules import Module, SourceError
 from mblint.evaluate.site import Site
@@ -25,6 +25,9 @@ from mblint.launch.run import CannotEvaluate, Launch, apply_changes, find_recipe
 from mblint.launch.session import Session
 from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
+
+if TYPE_CHECKING:
+    from mblint.review.base import Review
 
 UNREADABLE = ("MB901", "unreadable-file")
 NOT_EVALUATED = ("MB904", "not-evaluated")
@@ -105,6 +108,8 @@ class Checker:
         self.memory_rules = [rule for rule in chosen if estimate and _needs_estimate(rule)]
         self.rules = [rule for rule in chosen if not _needs_estimate(rule)]
         self.crashed = False
+        self.review: Review | None = None
+        """The change under review: gives each launch as it was at the base."""
         launch_path.install(session)
 
     # --- launches ------------------------------------------------------------------------------------------------
@@ -112,6 +117,8 @@ class Checker:
     def judge_launch(self, launch: Launch, id_: str = "", observe: Callable[[ResolvedLaunch], None] | None = None) -> Verdict:
         """Evaluate one launch and judge it; what goes wrong becomes a finding."""
         name = launch.recipe or launch.id or "plain"
+        if self.review is not None:
+            self.review.ensure(self, [launch])
         try:
             decisions = self._ways(launch)
             verdicts = [self._proven(launch, way, self._judge_way(launch, id_, way, observe)) for way in decisions]
@@ -143,6 +150,8 @@ class Checker:
             resolved.path = outcome
             if launch.recipe is not None:
                 resolved.find_parent = lambda: parent_of(self.session, launch.recipe or "", resolved)
+            if self.review is not None:
+                self.review.attach(launch, resolved)
             raw = path_findings(resolved, outcome)
             code = [*changed_findings(resolved), *field_findings(resolved)]
             judgement: Judgement = judge(resolved, self.rules)
@@ -166,6 +175,15 @@ class Checker:
             ordered = tuple(sorted(findings, key=_order))
             inputs = fix_inputs(resolved, ordered) if self.fixes == "plan" else None
             return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs)
+
+    def resolve_launch(self, launch: Launch, observe: Callable[[ResolvedLaunch], None]) -> None:
+        """Evaluate a launch and its launch path, and show each way through it to `observe`, without judging. Raises
+        CannotEvaluate."""
+        for way in self._ways(launch):
+            with on_heap(self.session, launch, way) as resolved:
+                resolved.remember_written()
+                resolved.path = launch_path.run_path(self.session, resolved.cfg)
+                observe(resolved)
 
     def _proven(self, launch: Launch, decisions: list[bool], verdict: Verdict) -> Verdict:
         """The verdict with those fixes only that make their finding go away and bring nothing new of its weight."""

@@ -63,3 +63,5 @@ class Finding:
     launch: str | None = None
     condition: str | None = None
     help_url: str | None = None
+    older: bool = False
+    """The base of the change under review had it already."""

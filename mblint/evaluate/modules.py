@@ -236,6 +236,8 @@ class ModuleTable:
         self.overlay = overlay or {}
         """Absolute path -> content that replaces the file's (unsaved buffers, edits under proof, another revision); None for a
         file that is taken not to exist."""
+        self.overlay_folders: set[str] = set()
+        """Folders that hold files of the overlay; they need not exist."""
         self.snapshot = snapshot
         self.loaded: dict[str, Any] = {}
         self.errors: list[SourceError] = []
@@ -298,8 +300,9 @@ class ModuleTable:
                 if self._has(path):
                     found = self._load(name, path, is_package)
                     break
-            if found is None and self._has(base) and os.path.isdir(base) and not base.endswith("/__pycache__"):
-                found = Namespace(self, name)
+            if found is None and not base.endswith("/__pycache__"):
+                if base in self.overlay_folders or (self._has(base) and os.path.isdir(base)):
+                    found = Namespace(self, name)
             if found is not None:
                 break
         if found is None and self.snapshot is not None:

@@ -51,6 +51,10 @@ class ResolvedLaunch:
         self.gpu: str | Unknown = world.gpu if world.gpu is not None else Unknown("the GPU type is not known")
         self.versions: Mapping[str, str] = session.versions
         self.env_known = env_known
+        self.base: Any = None
+        """The same launch at the base of the change under review (a FrozenLaunch), if there is one."""
+        self.words: Callable[[str], str] | None = None
+        """What the change says of itself where it touches a file: messages of its commits, the branch's name."""
         self.find_parent: Callable[[], ResolvedLaunch | None] | None = None
         self.skipped: tuple[Any, ...] = ()
         """Override keys that no field has, which upstream skips."""

@@ -337,8 +337,7 @@ def apply_overrides(session: Session, cfg: Instance, launch: Launch) -> tuple[Sk
     layers = []
     for name in launch.files:
         try:
-            with open(name, "rb") as handle:
-                text = handle.read().decode("utf-8-sig")
+            text = session.data_of(name).decode("utf-8-sig")
             layers.append(load_layer(text, name))
         except (OSError, UnicodeDecodeError) as error:
             raise CannotEvaluate(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}", Span(name, 1)) from None

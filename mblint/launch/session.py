@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -94,7 +96,7 @@ class Session:
     def module_of(self, path: Path, data: bytes | str | None = None) -> Module:
         """The module of a file, under the name by which others import it. Raises SourceError."""
         resolved = os.path.realpath(path)
-        name, root = module_name(resolved)
+        name, root = module_name(resolved, self.exists)
         if root not in self.modules.roots:
             self.modules.roots.insert(0, root)
             self.modules.forget_missing()
@@ -104,28 +106,68 @@ class Session:
             name = f"{name}@{resolved}"
         return self.modules.load_file(name, resolved, data)
 
+    def exists(self, path: str) -> bool:
+        """Whether a file is there, as the overlay has it."""
+        overlay = self.modules.overlay
+        return overlay[path] is not None if path in overlay else os.path.isfile(path)
+
+    def data_of(self, path: str) -> bytes:
+        """The content of any file, an overlay's in place of that on disk. Raises OSError."""
+        resolved = os.path.realpath(path)
+        if resolved in self.modules.overlay:
+            held = self.modules.overlay[resolved]
+            if held is None:
+                raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            return held.encode("utf-8") if isinstance(held, str) else held
+        with open(path, "rb") as handle:
+            return handle.read()
 
     def replace_sources(self, texts: Mapping[str, bytes | str | None]) -> None:
         """Evaluate the project with these texts in place of its files (absolute path -> decoded text); an empty mapping
         goes back to the files. What was learned of upstream stays."""
         self.modules.overlay = dict(texts)
+        self.modules.overlay_folders = {folder for path, text in texts.items() if text is not None for folder in _folders_of(path)}
         self.modules.drop(self.in_project)
         machine = self.machine
         held = {key: value for key, value in machine.memo.items() if self._is_upstream(key[0])}
         machine.memo.clear()
         machine.memo.update(held)
 
+    @contextmanager
+    def at(self, texts: Mapping[str, bytes | str | None]) -> Iterator[None]:
+        """Evaluate the project with these texts for as long as the block runs; what was read before is there again after it."""
+        table, memo = self.modules, self.machine.memo
+        before = dict(table.overlay)
+        loaded = {n: m for n, m in table.loaded.items() if isinstance(m, Module) and self.in_project(m.path)}
+        kept = {key: value for key, value in memo.items() if not self._is_upstream(key[0])}
+        self.replace_sources(texts)
+        try:
+            yield
+        finally:
+            self.replace_sources(before)
+            table.loaded.update(loaded)
+            memo.update(kept)
+
     def _is_upstream(self, module: str) -> bool:
         found = self.modules.loaded.get(module)
         return found is not None and not self.in_project(getattr(found, "path", ""))
 
 
-def module_name(path: str) -> tuple[str, str]:
+def _folders_of(path: str) -> list[str]:
+    found = []
+    folder = os.path.dirname(path)
+    while folder not in found:
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
+
+
+def module_name(path: str, is_file: Callable[[str], bool] = os.path.isfile) -> tuple[str, str]:
     """The dotted name of a file and the folder that it starts from: packages reach up as far as __init__.py does,
     and further where the folders above are `megatron/bridge`."""
     folder, base = os.path.split(path)
     parts = [] if base == "__init__.py" else [base.removesuffix(".py")]
-    while os.path.isfile(os.path.join(folder, "__init__.py")):
+    while is_file(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)
         parts.insert(0, name)
     if parts and parts[0] in ("bridge", "core", "training") and os.path.basename(folder) == "megatron":

@@ -1,151 +1,261 @@
-"""The launches of a project as they were at the base of a change."""
+"""The change under review: its launches as they were at the base, and what it says of itself."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mblint.checker import Checker, Verdict
 from mblint.evaluate.modules import Module, SourceError
-from mblint.findings import Finding
-from mblint.fingerprint import identity, subject
+from mblint.findings import SEVERITY_ORDER, Finding
 from mblint.launch.discover import recipe_functions
-from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import CannotEvaluate, Launch
-from mblint.launch.session import Session
 from mblint.review.frozen import FrozenLaunch, freeze
-from mblint.review.git import Change, Repository, overlay_at
+from mblint.review.git import Change, Message, Repository, overlay_of
+from mblint.review.match import Body, body_of, renamed
+from mblint.review.reach import Reach
 
-LaunchOf = Callable[[str], Launch]
+if TYPE_CHECKING:
+    from mblint.checker import Checker, Verdict
+    from mblint.launch.resolved import ResolvedLaunch
+    from mblint.launch.session import Session
+
+Rows = Callable[["Session", Sequence[str]], list[Launch]]
+
+
+def key_of(launch: Launch) -> str:
+    """What tells the launches of a run apart."""
+    overrides = [getattr(item, "text", str(item)) for item in launch.overrides]
+    return repr((launch.recipe, launch.id, sorted(launch.set.items(), key=repr), overrides, list(launch.files), launch.world_size, launch.gpu))
 
 
 @dataclass
-class Base:
-    """The base of a change: its launches by name, what was found in them, and what the change says of itself."""
+class Past:
+    """A launch at the base: the ways through it, and what was found in it, if it was judged."""
 
+    ways: dict[str | None, FrozenLaunch] = field(default_factory=dict)
+    verdict: Verdict | None = None
+
+    def way(self, condition: str | None) -> FrozenLaunch | None:
+        """The way through the recipe under the same condition; its only way, if there is but one."""
+        if condition in self.ways:
+            return self.ways[condition]
+        return next(iter(self.ways.values())) if len(self.ways) == 1 else None
+
+
+@dataclass
+class Review:
+    """A change: from a commit to the work tree. `judged`: what was found at the base is wanted too."""
+
+    repo: Repository
     commit: str
-    launches: dict[str, FrozenLaunch] = field(default_factory=dict)
-    findings: dict[str, list[Finding]] = field(default_factory=dict)
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    changes: Sequence[Change]
+    judged: bool = False
+    complete: Callable[[Launch], Launch] = lambda launch: launch
+    """Adds to a launch at the base what the command line and the settings say."""
+    rows_before: Rows | None = None
+    """The launches that the settings listed at the base; None where they are the same."""
+    overlay: dict[str, bytes | None] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
+    branch: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
-    """Name now -> name at the base, for recipes that moved or got another name."""
-    words: str = ""
+    """Recipe now -> its name at the base, where that is another one."""
+    new: set[str] = field(default_factory=set)
+    """Recipes that the base does not have."""
+    deleted: set[str] = field(default_factory=set)
+    affected: dict[str, Launch | None] = field(default_factory=dict)
+    """Key of a launch that the change reaches -> the launch at the base, None where it had none."""
+    past: dict[str, Past] = field(default_factory=dict)
 
-    def of(self, name: str) -> FrozenLaunch | None:
-        """The launch at the base that became `name`."""
-        return self.launches.get(self.renamed.get(name, name))
+    @classmethod
+    def open(cls, folder: Path, wanted: str) -> Review:
+        """The change since the revision `wanted` ("auto" finds it). Raises GitError."""
+        repo = Repository(folder)
+        commit = repo.base(wanted)
+        changes = repo.changes(commit)
+        return cls(
+            repo, commit, changes, overlay=overlay_of(changes), messages=repo.messages(commit), branch=repo.branch()
+        )
 
-    def is_new(self, finding: Finding) -> bool:
-        """Whether the base did not have this finding already (for the same launch, about the same keys with the same values)."""
-        name = finding.launch or ""
-        older = self.findings.get(self.renamed.get(name, name), [])
-        return not any(_same(finding, other) for other in older)
+    @property
+    def files(self) -> set[str]:
+        """Real paths of all files that changed, those that are gone included."""
+        return {os.path.realpath(path) for change in self.changes for path in (change.path, change.before) if path is not None}
+
+    # --- which launches --------------------------------------------------------------------------------------------
+
+    def prepare(self, checker: Checker, launches: Sequence[Launch], rows: Sequence[Launch] = ()) -> None:
+        """Find the launches that the change reaches, and what each was at the base. `launches` are complete; `rows` those of them
+        that the settings list, `launches` and `rows` sharing the end."""
+        session = checker.session
+        self._match_names(session)
+        reach = Reach(session, self.files)
+        before = self._rows(session, launches) if self.rows_before is not None else None
+        first_row = len(launches) - len(rows)
+        for number, launch in enumerate(launches):
+            name = launch.recipe or ""
+            old = self.renamed.get(name, name)
+            row = number >= first_row
+            if name in self.new:
+                self.affected[key_of(launch)] = None
+            elif before is not None and row:
+                self.affected[key_of(launch)] = _row_before(launch, old, before)
+            elif old != name or self._reached(session, reach, launch):
+                self.affected[key_of(launch)] = self._at_base(launch, old)
+
+    def _at_base(self, launch: Launch, old: str) -> Launch:
+        if old == launch.recipe:
+            return launch
+        # Another name may state other GPUs.
+        from mblint.launch.naming import gpu_of, world_size_of
+
+        was, now = old.rpartition(":")[2], (launch.recipe or "").rpartition(":")[2]
+        size = world_size_of(was) or (None if launch.world_size == world_size_of(now) else launch.world_size)
+        gpu = gpu_of(was) or (None if launch.gpu == gpu_of(now) else launch.gpu)
+        return self.complete(replace(launch, recipe=old, world_size=size, gpu=gpu))
+
+    def _rows(self, session: Session, launches: Sequence[Launch]) -> list[Launch]:
+        assert self.rows_before is not None
+        names = sorted({self.renamed.get(launch.recipe or "", launch.recipe or "") for launch in launches} | self.deleted)
+        with session.at(self.overlay):
+            return [self.complete(row) for row in self.rows_before(session, names)]
+
+    def _reached(self, session: Session, reach: Reach, launch: Launch) -> bool:
+        if any(os.path.realpath(name) in reach.changed for name in launch.files):
+            return True
+        found = session.modules.find((launch.recipe or "").partition(":")[0])
+        return isinstance(found, Module) and session.in_project(found.path) and reach.touches(found.path)
+
+    def _match_names(self, session: Session) -> None:
+        now = _recipes(session, [change.path for change in self.changes])
+        with session.at(self.overlay):
+            then = _recipes(session, [change.before for change in self.changes])
+        moved = {change.path: change.before for change in self.changes if change.path is not None and change.before is not None}
+        gone = {name: body for name, body in then.items() if name not in now}
+        new = {name: body for name, body in now.items() if name not in then}
+        self.renamed = renamed(new, gone, moved)
+        self.new = set(new) - set(self.renamed)
+        self.deleted = set(gone) - set(self.renamed.values())
+
+    # --- as they were ----------------------------------------------------------------------------------------------
+
+    def ensure(self, checker: Checker, launches: Iterable[Launch]) -> None:
+        """Resolve at the base those of the launches that the change reaches. The work tree is not touched."""
+        wanted = {key_of(launch): launch for launch in launches}
+        missing = [key for key in wanted if key in self.affected and key not in self.past]
+        if not missing:
+            return
+        known: dict[str, Past] = {}
+        before, fixes = checker.review, checker.fixes
+        checker.review, checker.fixes = None, "none"
+        try:
+            with checker.session.at(self.overlay):
+                for key in missing:
+                    launch = self.affected[key]
+                    past = Past() if launch is None else known.get(key_of(launch))
+                    if past is None:
+                        assert launch is not None
+                        past = known[key_of(launch)] = resolve(checker, launch, self.judged)
+                    self.past[key] = past
+        finally:
+            checker.review, checker.fixes = before, fixes
+
+    def attach(self, launch: Launch, resolved: ResolvedLaunch) -> None:
+        """Give a launch that is on the heap its base, and the words of the change."""
+        past = self.past.get(key_of(launch))
+        if past is not None:
+            resolved.base = past.way(resolved.condition)
+            resolved.words = self.words
+
+    def words(self, path: str) -> str:
+        """Messages of the commits that touched a file, and the branch's name with its marks as spaces."""
+        try:
+            name = os.path.relpath(os.path.realpath(path), self.repo.top).replace(os.sep, "/")
+        except ValueError:
+            name = path
+        texts = [message.text for message in self.messages if name in message.files]
+        return "\n".join([self.branch.replace("_", " ").replace("-", " ").replace("/", " "), *texts])
+
+    # --- what is new -----------------------------------------------------------------------------------------------
+
+    def marked(self, launch: Launch, verdict: Verdict) -> Verdict:
+        """The verdict with those findings marked that the base had too: all of them where the change does not reach the launch."""
+        past = self.past.get(key_of(launch))
+        if past is None:
+            old: Sequence[Finding] | None = None
+        else:
+            old = past.verdict.findings if past.verdict is not None else ()
+        findings = tuple(
+            replace(finding, older=True) if old is None or any(same(finding, other) for other in old) else finding
+            for finding in verdict.findings
+        )
+        return replace(verdict, findings=findings)
+
+    def text_before(self, path: str) -> str | None:
+        """The text of a file at the base, None where it had none or did not change."""
+        real = os.path.realpath(path)
+        for change in self.changes:
+            if change.path is not None and os.path.realpath(change.path) == real and change.content is not None:
+                return change.content.decode("utf-8-sig", "replace")
+        return None
 
 
-def _same(one: Finding, other: Finding) -> bool:
-    if one.rule != other.rule:
-        return False
-    return {**subject(one), "launch": ""} == {**subject(other), "launch": ""} or (
-        identity(one)[4] == identity(other)[4] and one.message == other.message
-    )
-
-
-def affected(session: Session, changes: Sequence[Change], top: Path, recipes: Mapping[str, Iterable[str]]) -> set[str]:
-    """Names of the recipes whose file changed or imports, however far, a file that did."""
-    from mblint.fixing import dependents
-
-    changed = {str(top / name) for change in changes for name in (change.path, change.before) if name is not None}
-    modules = [m.path for m in session.modules.loaded.values() if isinstance(m, Module) and session.in_project(m.path)]
-    reached = dependents(session, set(modules) | set(recipes))
-    hit = {path for source, users in reached.items() if source in changed for path in users}
-    return {name for path, names in recipes.items() if path in hit or path in changed for name in names}
-
-
-def resolve_base(
-    checker: Checker,
-    repo: Repository,
-    commit: str,
-    changes: Sequence[Change],
-    names: Iterable[str],
-    launch_of: LaunchOf,
-) -> Base:
-    """Resolve and judge at the base every launch of `names` (and what they were called there).
-
-    The work tree is not touched: the changed files are overlaid by their content at the commit.
-    """
-    session = checker.session
-    base = Base(commit, words=repo.words(commit))
-    overlay = overlay_at(repo, commit, changes)
-    wanted = list(names)
-    session.replace_sources(overlay)
-    try:
-        there = _recipes_at(checker, repo, changes, overlay)
-        base.renamed = _matches(wanted, there, session)
-        for name in wanted:
-            old = base.renamed.get(name, name)
-            if old in base.verdicts:
-                continue
-            _judge_at(checker, base, old, launch_of(name))
-    finally:
-        session.replace_sources({})
-    return base
-
-
-def _judge_at(checker: Checker, base: Base, name: str, launch: Launch) -> None:
-    from dataclasses import replace
-
-    from mblint.launch.naming import gpu_of, world_size_of
-
-    function = name.rpartition(":")[2]
-    own = replace(launch, recipe=name, world_size=world_size_of(function) or launch.world_size, gpu=gpu_of(function) or launch.gpu)
+def resolve(checker: Checker, launch: Launch, judged: bool) -> Past:
+    """A launch as it is with the sources that the session has now."""
+    past = Past()
 
     def keep(resolved: ResolvedLaunch) -> None:
-        base.launches[name] = freeze(resolved)
+        past.ways[resolved.condition] = freeze(resolved)
 
     try:
-        verdict = checker.judge_launch(own, name, keep)
+        if judged:
+            past.verdict = checker.judge_launch(launch, launch.id or launch.recipe or "", keep)
+        else:
+            checker.resolve_launch(launch, keep)
     except CannotEvaluate:
-        return
-    base.verdicts[name] = verdict
-    base.findings[name] = list(verdict.findings)
+        pass
+    return past
 
 
-def _recipes_at(checker: Checker, repo: Repository, changes: Sequence[Change], overlay: Mapping[str, object]) -> dict[str, str]:
-    """Recipe name -> file, for the changed files as they were at the base."""
-    found: dict[str, str] = {}
-    for change in changes:
-        if change.before is None or not change.before.endswith(".py"):
+def same(finding: Finding, other: Finding) -> bool:
+    """Whether two findings about a launch at two revisions say the same: rule, condition, and the value to blame or the words."""
+    if finding.rule != other.rule or (finding.condition or "") != (other.condition or ""):
+        return False
+    if SEVERITY_ORDER[finding.severity] > SEVERITY_ORDER[other.severity]:
+        return False
+    if finding.message == other.message:
+        return True
+    if not finding.keys or set(finding.keys) != set(other.keys):
+        return False
+    blamed = next(iter(finding.keys))
+    return bool(finding.keys[blamed] == other.keys[blamed])
+
+
+def _row_before(launch: Launch, old: str, rows: Sequence[Launch]) -> Launch | None:
+    """The settings' row that a row was: the equal one, else that of the same name, else the only one for the recipe."""
+    own = [row for row in rows if row.recipe == old]
+    wanted = replace(launch, recipe=old)
+    for row in own:
+        if key_of(row) == key_of(wanted):
+            return row
+    named = [row for row in own if row.id and row.id == launch.id]
+    if named:
+        return named[0]
+    return own[0] if len(own) == 1 else None
+
+
+def _recipes(session: Session, paths: Iterable[str | None]) -> Mapping[str, Body]:
+    """The recipes of these files with their bodies, by name."""
+    found: dict[str, Body] = {}
+    for path in paths:
+        if path is None or not path.endswith(".py") or not session.exists(path):
             continue
-        path = repo.top / change.before
-        data = overlay.get(str(path))
         try:
-            module = checker.session.module_of(path, data if isinstance(data, (bytes, str)) else None)
+            module = session.module_of(Path(path))
         except SourceError:
             continue
         for node in recipe_functions(module.tree):
-            found[f"{module.name}:{node.name}"] = str(path)
+            found[f"{module.name}:{node.name}"] = body_of(path, node)
     return found
-
-
-def _matches(names: Sequence[str], there: Mapping[str, str], session: Session) -> dict[str, str]:
-    """For names that the base did not have: the only recipe of the same function name that is gone now, or the only one that is
-    gone from the same module."""
-    gone = [name for name in there if name not in names]
-    matched: dict[str, str] = {}
-    for name in names:
-        if name in there or _exists(session, name):
-            continue
-        module, _, function = name.partition(":")
-        same_function = [old for old in gone if old.partition(":")[2] == function]
-        same_module = [old for old in gone if old.partition(":")[0] == module]
-        choice = same_function if len(same_function) == 1 else same_module if len(same_module) == 1 else []
-        if choice and choice[0] not in matched.values():
-            matched[name] = choice[0]
-    return matched
-
-
-def _exists(session: Session, name: str) -> bool:
-    module, _, function = name.partition(":")
-    found = session.modules.find(module)
-    return isinstance(found, Module) and function in found.binders
