@@ -80,6 +80,7 @@ def apply(function: Callable[[], Any], name: str, kind: str, text: str, folder: 
         logger = omegaconf_utils.logger
         logging.disable(logging.NOTSET)
         logger.addHandler(heard)
+        logger.propagate = False
         try:
             with upstream.quiet():
                 if kind == "yaml":
@@ -92,6 +93,7 @@ def apply(function: Callable[[], Any], name: str, kind: str, text: str, folder: 
             return {**head, "ok": False, "type": type(error).__name__, "msg": message}
         finally:
             logger.removeHandler(heard)
+            logger.propagate = True
             logging.disable(logging.CRITICAL)
         return {
             **head,
