@@ -51,8 +51,11 @@ def join_values(values: list[Any], reason: str) -> Any:
     return Unknown(reason)
 
 
-def apply_join(machine: Machine, outcomes: list[Outcome], reason: str) -> Any:
-    """Write what all outcomes agree on, Unknown where they differ; returns the joined result."""
+def apply_join(machine: Machine, outcomes: list[Outcome], reason: str, known: tuple[int, Any, Any] | None = None) -> Any:
+    """Write what all outcomes agree on, Unknown where they differ; returns the joined result.
+
+    `known` (index of an outcome, an Unknown, its value): in that outcome the Unknown is known to have that value.
+    """
     if len(outcomes) == 1:
         for target, key, value in outcomes[0].changes.values():
             _put(machine, target, key, value)
@@ -63,13 +66,14 @@ def apply_join(machine: Machine, outcomes: list[Outcome], reason: str) -> Any:
             places[place] = (target, key)
     for place, (target, key) in places.items():
         values = []
-        for outcome in outcomes:
+        for index, outcome in enumerate(outcomes):
             if place in outcome.changes:
                 values.append(outcome.changes[place][2])
             elif key is None:
                 values.append(_snapshot(target))
             else:
-                values.append(target.get(key, MISSING))
+                held = target.get(key, MISSING)
+                values.append(known[2] if known is not None and index == known[0] and held is known[1] else held)
         if key is None:
             _put(machine, target, None, _join_containers(values, reason))
             continue
@@ -81,7 +85,7 @@ def apply_join(machine: Machine, outcomes: list[Outcome], reason: str) -> Any:
             if writes:
                 # This is an origin table: keep the last write, its value is no longer certain.
                 last = writes[0]
-                joined = Write(last.site, Unknown(reason), last.previous, last.trace, last.phase)
+                joined = last if known is not None else Write(last.site, Unknown(reason), last.previous, last.trace, last.phase)
         _put(machine, target, key, joined)
     return join_values([outcome.result for outcome in outcomes], reason)
 

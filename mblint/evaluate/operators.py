@@ -38,7 +38,7 @@ def truth(machine: Machine, value: Any) -> bool | Unknown:
     if kind is bool:
         return bool(value)
     if kind is Unknown:
-        return Unknown(value.reason, value.span)
+        return value  # type: ignore[no-any-return]
     if kind in PLAIN or kind is list or kind is tuple or isinstance(value, (dict, set, frozenset, range)):
         return bool(value)
     if kind is EnumMember:
@@ -392,7 +392,12 @@ def compare(machine: Machine, kind: type[ast.cmpop], left: Any, right: Any, site
                 answer = truth(machine, answer)
                 return answer if kind is ast.Eq or type(answer) is Unknown else not answer
         answer = equal(left, right)
-        return answer if kind is ast.Eq or type(answer) is Unknown else not answer
+        if type(answer) is Unknown:
+            if (type(left) is Unknown) is not (type(right) is Unknown):
+                pair = (left, right) if type(left) is Unknown else (right, left)
+                answer.equates = (*pair, kind is ast.Eq)
+            return answer
+        return answer if kind is ast.Eq else not answer
     if kind is ast.Is:
         return identical(left, right)
     if kind is ast.IsNot:

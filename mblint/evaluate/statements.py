@@ -387,7 +387,12 @@ def branch_on_unknown(
         machine.undecided.append((raised[0].site, answer.reason))
     if not outcomes:
         raise raised[0]
-    apply_join(machine, outcomes, answer.reason)
+    known = None
+    if answer.equates is not None and not raised:
+        # `if a != b: a = b` leaves a = b on either side, however little was known of a before.
+        unknown, value, is_equal = answer.equates
+        known = (0 if is_equal else 1, unknown, value)
+    apply_join(machine, outcomes, answer.reason, known)
     return None
 
 

@@ -12,17 +12,19 @@ class Unknown:
     """A value that the evaluator could not determine, and why.
 
     `partial` is text for people when the value is a string of which only pieces are known. `optional`: an entry of a dict
-    that may not be there at all.
+    that may not be there at all. `equates`: for the answer of `a == b` with one side unknown, that side, the other, and
+    whether it was `==` (False: `!=`); the branch in which they are equal then knows the value.
     Asking for its truth is a bug of the engine: code that branches on values must treat it explicitly.
     """
 
-    __slots__ = ("optional", "partial", "reason", "span")
+    __slots__ = ("equates", "optional", "partial", "reason", "span")
 
     def __init__(self, reason: str, span: Span | None = None, partial: str | None = None, optional: bool = False) -> None:
         self.reason = reason
         self.span = span
         self.partial = partial
         self.optional = optional
+        self.equates: tuple[object, object, bool] | None = None
 
     def __bool__(self) -> bool:
         raise TypeError(f"truth of an unknown value: {self.reason}")
