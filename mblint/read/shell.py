@@ -531,7 +531,8 @@ class _Converter:
         return Assign(name, place, append, index, value, items)
 
     def redirect(self, node: Any, depth: int) -> tuple[list[Redirect], list[Tail]]:
-        """The redirects of a node; a heredoc's node also holds what follows it on its line (`<<EOF | tee x`)."""
+        """The redirects of a node; a heredoc's node also holds what follows it on its line (`<<EOF | tee
+        x`)."""
         found: list[Redirect] = []
         extra: list[Tail] = []
         joint = "|"
@@ -570,8 +571,8 @@ Tail = tuple[str, Statement]
 
 def _with_tails(at: Slice, statement: Statement, tails: list[Tail]) -> Statement:
     for operator, following in tails:
-        if operator == "&&" or operator == "||":
-            statement = AndOr(at, statement, operator, following)
+        if operator in ("&&", "||"):
+            statement = AndOr(at, statement, "&&" if operator == "&&" else "||", following)
         else:
             statement = Pipeline(at, (statement, following))
     return statement

@@ -615,6 +615,7 @@ class _Runner:
         exported = True if statement.kind == "export" or "x" in flags else None
         if statement.kind == "export" and "n" in flags:
             exported = False
+        self.declare_words(document, statement, state, exported)
         for assign in statement.assigns:
             if assign.value is None and assign.items is None:
                 old = state.variables.get(assign.name)
@@ -627,6 +628,33 @@ class _Runner:
                     state.assign(assign.name, EMPTY, self.span(document, assign.at), False)
                 continue
             self.assign(document, assign, state, exported, associative="A" in flags)
+
+    def declare_words(
+        self, document: Document, statement: shell.Declare, state: State, exported: bool | None
+    ) -> None:
+        """`export "$NAME=1"`, `export "NAME=$X"`: assignments that show only after expansion."""
+        expander = Expander(document, _Scope(self, state))
+        for word in statement.flags:
+            if document.script.text[word.start] in "-+":
+                continue
+            for given in expander.fields(word):
+                match = re.match(r"([A-Za-z_]\w*)(\+?=)?", given.text.chars, re.ASCII)
+                if match is None or (match[2] is None and match.end() != len(given.text.chars)):
+                    continue
+                name, old = match[1], state.variables.get(match[1])
+                if match[2] is None:
+                    if old is not None and exported is not None:
+                        state.variables[name] = replace(old, exported=exported)
+                    continue
+                value = given.text.part(match.end())
+                if match[2] == "+=" and old is not None and isinstance(old.value, Text):
+                    value = old.value + value
+                state.assign(name, value, self.span(document, word), exported)
+                self.order += 1
+                definite = not state.conditions and self.nested == 0
+                self.run.assigned.append(
+                    Use(name, self.span(document, word), self.order, self.loops > 0, definite)
+                )
 
     def assign(
         self,
@@ -989,6 +1017,12 @@ class _Scope:
         if name == "#":
             return made(str(len(positional))) if positional is not None else hole("the number of arguments")
         if name in ("@", "*"):
+            if (
+                positional == []
+                and self.runner.assume_defaults
+                and not self.runner.calls + self.runner.nested
+            ):
+                self.state.assumed.setdefault("@", None)
             return positional if positional is not None else [hole("the arguments of the script")]
         if name.isdigit() and name != "0" and positional is not None and 0 < int(name) <= len(positional):
             return positional[int(name) - 1]

@@ -37,9 +37,10 @@ class Condition:
 class Invocation:
     """A command that the script runs, with everything expanded.
 
-    `env` is what the script itself puts into its environment; `wrappers` are the commands around it
-    (`srun ... bash -c "..."`), outermost first; `assumed` names the variables whose defaults were taken;
-    `order` counts commands in the order they run; `looped` is set inside loops.
+    `env` is what the script itself puts into its environment; `wrappers` are the commands around it (`srun
+    ... bash -c "..."`), outermost first; `assumed` names the variables whose defaults were taken (`@`: the
+    script's own arguments, taken to be none); `order` counts commands in the order they run; `looped` is set
+    inside loops.
     """
 
     words: tuple[Field, ...]
