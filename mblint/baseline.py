@@ -165,13 +165,15 @@ def compare(
     baseline: Iterable[dict[str, Any]],
     root: str = "",
     places: Collection[str] | None = None,
+    whole: bool = True,
 ) -> Comparison:
     """Split findings into new and known.
 
     `places` are the launches and (relative) files that this run looked at. An entry whose launch is not
     among them was moved or renamed when a finding of a launch that the baseline does not know says the
-    same; the function's name decides first. Without `places` only exact matches count, and an entry is
-    stale only if its place was looked at.
+    same; the function's name decides first. Unless the run saw the `whole` project, what became of places
+    that it did not look at is not known, and their entries stay. Without `places` only exact matches count, and
+    an entry is stale only if its place was looked at.
     """
     waiting = {_text(entry): entry for entry in baseline}
     subjects = [subject(finding, root) for finding in findings]
@@ -179,10 +181,11 @@ def compare(
     known = {index: entry for index, entry in enumerate(subjects) if _text(entry) in matched}
     if places is not None:
         _follow_moves(subjects, waiting, places, known, matched)
+    looked_at = {_place(subject_) for subject_ in subjects} if places is None else set(places)
     stale = [
         entry
         for text, entry in sorted(waiting.items())
-        if text not in matched and (places is not None or _place(entry) in {_place(s) for s in subjects})
+        if text not in matched and (_place(entry) in looked_at or (whole and places is not None))
     ]
     kept = [entry for text, entry in waiting.items() if text not in matched and entry not in stale]
     return Comparison(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mblint import __version__, baseline
+from mblint import __version__
 from mblint.checker import Checked
 from mblint.findings import Finding
 from mblint.fixing import with_edits
@@ -18,6 +18,11 @@ from mblint.report.model import CheckedLaunch, Doubt, MemoryLine, Report, RuleTe
 from mblint.ruleset.rule import Rule
 from mblint.shown import relative
 from mblint.suppress import suppress
+
+
+KnownFindings = Callable[[list[Finding], set[str], set[tuple[str, str]]], tuple[list[Finding], int]]
+"""Takes findings, the places that were looked at and the undecided (rule, launch) pairs; gives what the baseline does not have, and
+how many it has."""
 
 
 class Sources:
@@ -49,34 +54,37 @@ def build_report(
     *,
     active: Callable[[str, str], bool],
     per_file_ignores: Mapping[str, Iterable[str]] | None = None,
-    baseline_file: Path | None = None,
+    keep: Callable[[Finding], bool] = lambda finding: True,
+    known: KnownFindings | None = None,
     files: Iterable[Path] = (),
     memory: Sequence[MemoryLine] = (),
 ) -> Report:
-    """Everything that the formats show. Raises UserError for a baseline that cannot be read."""
+    """Everything that the formats show. `keep` chooses among the findings that no comment holds back, `known` takes out those
+    that the baseline has."""
     source = Sources(session)
     findings = list(checked.file_findings)
     for verdict in checked.verdicts:
         findings += with_edits(verdict, source)
     findings = [finding for finding in findings if not _ignored(finding, per_file_ignores or {}, root)]
-    known = {rule.id: rule.name for rule in rules}
+    names = {rule.id: rule.name for rule in rules}
     undecided = {
         (doubt.rule, verdict.span.path) for verdict in checked.verdicts if verdict.span is not None for doubt in verdict.undecided
     }
     outcome = suppress(
         findings,
         source,
-        known,
+        names,
         files=[os.path.realpath(path) for path in files],
-        active={rule for rule, name in known.items() if active(rule, name)},
+        active={rule for rule, name in names.items() if active(rule, name)},
         undecided=undecided,
     )
     kept = [*outcome.findings, *(f for f in outcome.extra if active(f.rule, f.name))]
+    kept = [finding for finding in kept if keep(finding)]
     baselined = 0
-    if baseline_file is not None and baseline_file.exists():
+    if known is not None:
         places = {verdict.recipe for verdict in checked.verdicts} | {relative(str(path), str(root)) for path in files}
-        compared = baseline.compare(kept, baseline.load(str(baseline_file)), str(root), places)
-        kept, baselined = compared.new, len(compared.known)
+        doubts = {(doubt.rule, verdict.recipe) for verdict in checked.verdicts for doubt in verdict.undecided}
+        kept, baselined = known(kept, places, doubts)
     return Report(
         findings=tuple(kept),
         launches=tuple(CheckedLaunch(v.id, v.recipe, v.verdict, v.span) for v in checked.verdicts),

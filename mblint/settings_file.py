@@ -104,8 +104,6 @@ def load_settings(config: Path | None = None, start: Path | None = None, *, isol
 
 
 def _read(path: Path, root: Path) -> Loaded:
-    import tomllib
-
     shown = shown_path(path)
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -115,6 +113,16 @@ def _read(path: Path, root: Path) -> Loaded:
         raise SettingsError(f"{shown}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise SettingsError(f"{shown}: not UTF-8 text (byte {error.start})") from None
+    loaded = read_text(text, path, root)
+    _check_version(loaded)
+    return loaded
+
+
+def read_text(text: str, path: Path, root: Path) -> Loaded:
+    """The settings of a file's text, which may be that of another revision. Raises SettingsError."""
+    import tomllib
+
+    shown = shown_path(path)
     try:
         data: Any = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -134,10 +142,7 @@ def _read(path: Path, root: Path) -> Loaded:
     lines = {
         keys[len(prefix) :]: line for keys, line in key_lines(text).items() if keys[: len(prefix)] == prefix
     }
-    settings = _validated(data, shown, lines)
-    loaded = Loaded(settings, path, root, lines)
-    _check_version(loaded)
-    return loaded
+    return Loaded(_validated(data, shown, lines), path, root, lines)
 
 
 def _validated(data: dict[str, Any], shown: str, lines: dict[tuple[str | int, ...], int]) -> Settings:

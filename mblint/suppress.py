@@ -59,7 +59,7 @@ class _File:
         return range(first, last + 1)
 
 
-def _units(text: str, path: str) -> list[tuple[int, int]]:
+def units_of(text: str, path: str) -> list[tuple[int, int]]:
     """(first line, last line) of what a comment may stand for: statements (of a compound
     one its header), keyword arguments and dict entries; for shell, lines joined by backslashes.
     """
@@ -154,7 +154,7 @@ def _read(path: str, text: str | None) -> _File | None:
         return None
     comments = read_comments(text, path)
     found = directives(comments)
-    return _File(text, comments, found, _units(text, path)) if found else None
+    return _File(text, comments, found, units_of(text, path)) if found else None
 
 
 def _covering(finding: Finding, file: _File | None, by_name: Mapping[str, str]) -> Directive | None:

@@ -18,6 +18,7 @@ EPILOG = """examples:
   mblint check --launches sweep.jsonl --format json
   mblint check --fix --diff                         show what the safe fixes would change
   mblint check --base origin/main --new-only        only what this branch made worse
+  mblint check --write-baseline                     accept what there is now, and hear of what comes
   mblint check --format github --output sarif=mblint.sarif --output junit=mblint.xml
 """
 
@@ -85,6 +86,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--new-only", action="store_true", help="only findings that the change made; needs --base"
     )
 
+    group = parser.add_argument_group("adoption")
+    group.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="accepted findings; default: the setting, or mblint-baseline.json beside the settings; none = without",
+    )
+    group.add_argument(
+        "--write-baseline",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="accept all findings there are now: write them to the baseline",
+    )
+    group.add_argument(
+        "--add-ignores", action="store_true", help="write an ignore comment beside every finding there is now"
+    )
+    group.add_argument("--reason", metavar="TEXT", help="reason in the comments of --add-ignores")
+
     group = parser.add_argument_group("work")
     group.add_argument(
         "--estimate",
@@ -106,10 +125,26 @@ def report_file(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
+def _check_adoption(args: argparse.Namespace) -> None:
+    if args.write_baseline and (Path(args.write_baseline).is_dir() or args.write_baseline.endswith(".py")):
+        # argparse took a path to check for the file to write.
+        args.paths.insert(0, args.write_baseline)
+        args.write_baseline = ""
+    if args.reason is not None and not args.add_ignores:
+        raise UserError("--reason needs --add-ignores", "see `mblint check --help`")
+    if args.add_ignores and args.write_baseline is not None:
+        raise UserError("--add-ignores and --write-baseline are two ways", "take one of them")
+    if (args.add_ignores or args.write_baseline is not None) and (args.fix or args.fix_only or args.diff or "-" in args.paths):
+        raise UserError("--add-ignores and --write-baseline go with neither fixes nor standard input", "fix first")
+    if args.write_baseline is not None and args.new_only:
+        raise UserError("--write-baseline writes all findings, --new-only shows some", "leave --new-only out")
+
+
 def run(args: argparse.Namespace) -> int:
     """Check that the options go together, then do the work."""
     if args.new_only and not args.base:
         raise UserError("--new-only needs --base REV", "see `mblint check --help`")
+    _check_adoption(args)
     reads_stdin = "-" in args.paths
     if reads_stdin and args.paths != ["-"]:
         raise UserError("- (standard input) cannot be mixed with other paths", "check it in a run of its own")

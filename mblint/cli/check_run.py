@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mblint.checker import Checked, Checker, Verdict, unreadable
 from mblint.cli.common_run import existing, open_session, with_arguments
+from mblint.cli.review_run import mark_older, open_review, prepare
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
 from mblint.files import may_concern, python_files
@@ -24,6 +25,7 @@ from mblint.selection import Selection
 from mblint.workers import spread
 
 if TYPE_CHECKING:
+    from mblint.review.base import Review
     from mblint.settings_file import Loaded
 
 
@@ -34,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     paths = existing(args.paths or ["."])
     loaded, session = open_session(args, paths)
     checker = checker_of(args, loaded, session, "plan")
-    checked, files = check_paths(args, loaded, checker, paths)
+    review = open_review(args, loaded, paths)
+    checked, files = check_paths(args, loaded, checker, paths, review)
     if not checked.verdicts and not checked.file_findings:
         if args.allow_empty:
             return 0
@@ -68,11 +71,22 @@ def _check_launches(args: argparse.Namespace) -> int:
     loaded, session = open_session(args, paths)
     checker = checker_of(args, loaded, session)
     complete = [with_arguments(args, loaded, launch) for launch in launches]
+    review = open_review(args, loaded, paths)
+    if review is not None:
+        from mblint.launch.session import with_deep_stack
+
+        change = review
+        with_deep_stack(lambda: prepare(change, checker, complete))
     # Launches of one recipe are judged by one process, so that the recipe is evaluated once.
     order = sorted(range(len(complete)), key=lambda index: (complete[index].recipe or "", index))
 
     def work(part: Sequence[int]) -> list[tuple[int, Verdict]]:
-        return [(index, checker.judge_launch(complete[index], complete[index].id)) for index in part]
+        if review is not None:
+            review.ensure(checker, [complete[index] for index in part])
+        found = [(index, checker.judge_launch(complete[index], complete[index].id)) for index in part]
+        if not args.new_only or review is None:
+            return found
+        return [(index, review.marked(complete[index], verdict)) for index, verdict in found]
 
     judged = dict(spread(order, work, args.jobs))
     verdicts = [judged[index] for index in range(len(complete))]
@@ -85,8 +99,10 @@ def _check_launches(args: argparse.Namespace) -> int:
     return report(args, loaded, session, Checked(verdicts=verdicts), checker)
 
 
-def check_paths(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> tuple[Checked, list[Path]]:
-    """Judge every recipe below the paths; the files that were looked at."""
+def check_paths(
+    args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path], review: Review | None = None
+) -> tuple[Checked, list[Path]]:
+    """Judge every recipe below the paths, against the base of a change if one is under review; the files that were looked at."""
     checked = Checked()
     files: list[Path] = []
     work_items: list[tuple[Path, str]] = []
@@ -108,13 +124,22 @@ def check_paths(args: argparse.Namespace, loaded: Loaded, checker: Checker, path
 
     with_deep_stack(collect)
     launches = [with_arguments(args, loaded, Launch(name)) for _, name in work_items]
+    more: list[Launch] = []
     if any(path.is_dir() for path in paths):
         # Single files, as a hook names them, are judged by themselves.
         rows = with_deep_stack(lambda: settings_launches(loaded, checker.session, [name for _, name in work_items]))
-        launches += [with_arguments(args, loaded, row) for row in rows]
+        more = [with_arguments(args, loaded, row) for row in rows]
+        launches += more
+    if review is not None:
+        with_deep_stack(lambda: prepare(review, checker, launches, more))
 
     def work(part: Sequence[Launch]) -> list[Verdict | None]:
-        return [checker.judge_recipe(launch.recipe or "", launch) for launch in part]
+        if review is not None:
+            review.ensure(checker, part)
+        found = [checker.judge_recipe(launch.recipe or "", launch) for launch in part]
+        if review is None or not review.judged:
+            return found
+        return [verdict and review.marked(launch, verdict) for launch, verdict in zip(part, found, strict=True)]
 
     checked.verdicts = [verdict for verdict in spread(launches, work, args.jobs) if verdict is not None]
     checked.files = len(files)
@@ -134,9 +159,12 @@ def exit_code(args: argparse.Namespace, loaded: Loaded, findings: Sequence[Findi
 
 def report(args: argparse.Namespace, loaded: Loaded, session: Session, checked: Checked, checker: Checker, files: Sequence[Path] = ()) -> int:
     """Write the reports in the wanted formats and return the exit code."""
+    from mblint.cli.adopt_run import add_ignores, known_findings, settle
     from mblint.reporting import build_report
 
     settings = loaded.settings
+    review = checker.review if args.new_only else None
+    known = known_findings(args, loaded, checker)
     result = build_report(
         checked,
         checker.all_rules,
@@ -144,11 +172,18 @@ def report(args: argparse.Namespace, loaded: Loaded, session: Session, checked: 
         loaded.root,
         active=checker.select,
         per_file_ignores=settings.per_file_ignores,
-        baseline_file=loaded.root / settings.baseline if settings.baseline else None,
+        keep=lambda finding: review is None or not mark_older(review, finding).older,
+        known=known,
         files=files,
     )
+    if args.write_baseline is not None and known is not None:
+        return settle(args, known)
+    if args.add_ignores:
+        return add_ignores(args, loaded, checker, result)
     if not args.fix_only:
         _write(args, result)
+    if known is not None:
+        settle(args, known)
     return exit_code(args, loaded, result.findings)
 
 

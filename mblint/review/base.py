@@ -184,6 +184,7 @@ class Review:
         """The verdict with those findings marked that the base had too: all of them where the change does not reach the launch."""
         past = self.past.get(key_of(launch))
         if past is None:
+            # Not reached by the change; a launch that is new has an empty past.
             old: Sequence[Finding] | None = None
         else:
             old = past.verdict.findings if past.verdict is not None else ()
@@ -192,6 +193,19 @@ class Review:
             for finding in verdict.findings
         )
         return replace(verdict, findings=findings)
+
+    def changed(self, path: str) -> bool:
+        """Whether a file that is there now is new or changed."""
+        real = os.path.realpath(path)
+        return any(change.path is not None and os.path.realpath(change.path) == real for change in self.changes)
+
+    def text_now(self, path: str) -> str:
+        """The text of a file of the work tree; "" where it cannot be read."""
+        try:
+            with open(path, encoding="utf-8-sig", errors="replace", newline="") as handle:
+                return handle.read()
+        except OSError:
+            return ""
 
     def text_before(self, path: str) -> str | None:
         """The text of a file at the base, None where it had none or did not change."""
