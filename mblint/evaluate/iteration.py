@@ -28,7 +28,7 @@ def iterate(machine: Machine, value: Any, site: Any, frame: Any) -> list[Any] | 
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=lambda element: (type(element).__name__, repr(element)))
     if isinstance(value, range):
-        if len(value) > Limits.loop:
+        if value and abs((value[-1] - value[0]) // value.step) >= Limits.loop:  # len() has an upper bound itself
             return Unknown(f"a range of more than {Limits.loop:,} numbers", site.span() if site else None)
         return value
     if isinstance(value, str):

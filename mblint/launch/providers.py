@@ -14,7 +14,7 @@ from typing import Any
 
 from mblint.evaluate.copying import copy_value
 from mblint.evaluate.errors import Raised
-from mblint.evaluate.machine import Machine
+from mblint.evaluate.machine import Machine, exception_text
 from mblint.evaluate.modules import Module
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, ClassValue, ExceptionValue, External, FunctionValue, Instance
@@ -140,8 +140,14 @@ class Providers:
         if function is None or cls is None or config is None or config.cls is None:
             return self._unknown_bridge(cls, path, config.reason if config is not None else "")
         if not plain:
-            made = self._run(function, [cls, path], rest, site, frame)
-            return made if isinstance(made, Instance) else self._unknown_bridge(cls, path, made.reason)
+            try:
+                made = self._run(function, [cls, path], rest, site, frame)
+            except Raised as raised:  # facts may be wrong: what is refused is only not known
+                made = Unknown(exception_text(raised.value))
+            if isinstance(made, Instance) and made.cls is not None:
+                made.attrs[KEY] = (path,)
+                return made
+            return self._unknown_bridge(cls, path, getattr(made, "reason", ""))
         pristine = self.memory.get(
             ("bridge", key), lambda: self._run(function, [cls, path], rest, None, frame)
         )
@@ -167,12 +173,17 @@ class Providers:
         if not isinstance(bridge, Instance) or bridge.cls is None:
             return self._without_source(getattr(bridge, "reason", ""), None, load)
         key: Any = bridge.attrs.get(KEY)
-        if function is None or len(bridge.attrs) == 1:
+        if function is None or bridge.attrs.keys() == {KEY}:
             return self._without_source(bridge.reason, key[0] if key else None, load)
         pristine = next((p for p in self.memory.results(("bridge", key)) if same_graph(p, bridge)), None)
         rest = args[1:]
         if pristine is None or not all(isinstance(value, PLAIN) for value in (*rest, *kwargs.values())):
-            result = self._run(function, args, kwargs, site, frame)
+            try:
+                result = self._run(function, args, kwargs, site, frame)
+            except Raised as raised:
+                if key is None:  # the recipe made the configuration itself: this is what a launch would say
+                    raise
+                result = Unknown(exception_text(raised.value))
         else:
 
             def compute() -> Any:
@@ -307,7 +318,7 @@ class Providers:
             return run_function(self.machine, function, args, kwargs, site, frame)
         except Raised as raised:
             if raised.guards == ("implicit",):
-                return Unknown("AutoBridge was not evaluated to the end")
+                return Unknown(f"AutoBridge was not evaluated to the end: {exception_text(raised.value)}")
             raise
 
 
