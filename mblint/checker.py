@@ -17,6 +17,7 @@ from mblint.findings import Finding
 from mblint.fix.prove import Judged, objection
 from mblint.judge import Judgement, Undecided, judge, merge
 from mblint.judging.fields import field_findings
+from mblint.judging.overrides import skipped_findings
 from mblint.judging.path import changed_findings, path_findings
 from mblint.launch import path as launch_path
 from mblint.launch.discover import recipe_functions
@@ -153,7 +154,7 @@ class Checker:
             if self.review is not None:
                 self.review.attach(launch, resolved)
             raw = path_findings(resolved, outcome)
-            code = [*changed_findings(resolved), *field_findings(resolved)]
+            code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved)]
             judgement: Judgement = judge(resolved, self.rules)
             judged = list(judgement.findings)
             if self.memory_rules and not outcome.failures and not any(finding.outcome == "fails" for finding in judged):

@@ -5,17 +5,26 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mblint.settings import DEFAULT_EXCLUDE
 
 _CONCERNS = re.compile(rb"ConfigContainer|megatron[./]bridge|_config\b")
+OTHERS = (".sh", ".bash", ".sbatch", ".slurm", ".sub", ".yaml", ".yml", ".yaml-template", ".tpl")
+"""Names of files that are not read as Python, even when they are named."""
 MAX_SNIFFED = 5_000_000
 
 
 def python_files(paths: Sequence[Path], exclude: Iterable[str], root: Path) -> Iterator[tuple[Path, bool]]:
-    """Python files and whether each was named itself (those are read whatever they hold), sorted within each folder.
+    """Python files and whether each was named itself (those are read whatever they hold), sorted within each folder."""
+    named = {str(path) for path in paths if not path.is_dir()}
+    for file in walk(paths, exclude, root, lambda path: path.name.endswith(".py")):
+        yield file, str(file) in named
+
+
+def walk(paths: Iterable[Path], exclude: Iterable[str], root: Path, wanted: Callable[[Path], bool]) -> Iterator[Path]:
+    """Files below the paths whose name is wanted; files that are named themselves are taken if no other reader has them.
 
     Walks never follow links to folders, and skip `exclude` (globs of names or of paths below `root`).
     """
@@ -27,10 +36,10 @@ def python_files(paths: Sequence[Path], exclude: Iterable[str], root: Path) -> I
                 folders[:] = sorted(name for name in folders if not _excluded(Path(folder, name), patterns, root))
                 for name in sorted(files):
                     file = Path(folder, name)
-                    if name.endswith(".py") and not _excluded(file, patterns, root) and _once(file, seen):
-                        yield file, False
-        elif _once(path, seen):
-            yield path, True
+                    if wanted(file) and not _excluded(file, patterns, root) and _once(file, seen):
+                        yield file
+        elif (wanted(path) or (wanted(Path("x.py")) and not path.name.endswith(OTHERS))) and _once(path, seen):
+            yield path
 
 
 def _once(path: Path, seen: set[str]) -> bool:

@@ -130,13 +130,17 @@ def check_paths(
         rows = with_deep_stack(lambda: settings_launches(loaded, checker.session, [name for _, name in work_items]))
         more = [with_arguments(args, loaded, row) for row in rows]
         launches += more
+    launches += with_deep_stack(lambda: described_launches(args, loaded, checker, paths, checked, files))
     if review is not None:
         with_deep_stack(lambda: prepare(review, checker, launches, more))
 
     def work(part: Sequence[Launch]) -> list[Verdict | None]:
         if review is not None:
             review.ensure(checker, part)
-        found = [checker.judge_recipe(launch.recipe or "", launch) for launch in part]
+        found = [
+            checker.judge_launch(launch, launch.id) if launch.spec is not None else checker.judge_recipe(launch.recipe or "", launch)
+            for launch in part
+        ]
         if review is None or not review.judged:
             return found
         return [verdict and review.marked(launch, verdict) for launch, verdict in zip(part, found, strict=True)]
@@ -144,6 +148,22 @@ def check_paths(
     checked.verdicts = [verdict for verdict in spread(launches, work, args.jobs) if verdict is not None]
     checked.files = len(files)
     return checked, files
+
+
+def described_launches(
+    args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: Sequence[Path], checked: Checked, files: list[Path]
+) -> list[Launch]:
+    """Launches of scripts and YAML files below the paths; what is found in their own text goes to `checked`."""
+    from mblint.launch.from_files import launch_files, launches_of_file
+
+    launches: list[Launch] = []
+    for path in launch_files(paths, loaded.settings.exclude, loaded.root):
+        found = launches_of_file(checker.session, path, loaded.root)
+        if found is not None:
+            files.append(path)
+            checked.file_findings += [finding for finding in found.findings if checker.select(finding.rule, finding.name)]
+            launches += [with_arguments(args, loaded, launch) for launch in found.launches]
+    return launches
 
 
 def exit_code(args: argparse.Namespace, loaded: Loaded, findings: Sequence[Finding]) -> int:

@@ -194,6 +194,9 @@ class Machine:
         if not self.go_on:
             raise Raised(value, site, frame.trace, ("implicit",))
         frame.blamed = True
+        if self.failures:
+            # After a check has failed the values it guarded are what breaks: that says nothing new.
+            return Unknown(f"{type_.__name__}: {message}", site.span() if site else None)
         from mblint.evaluate.guards import guard_reads
 
         reads = guard_reads(self, site, frame) if site is not None else ()

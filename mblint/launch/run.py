@@ -22,6 +22,7 @@ from mblint.launch.naming import gpu_of, world_size_of
 from mblint.launch.overrides import CliOverride, Skipped
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.session import Session
+from mblint.launch.spec import LaunchSpec
 from mblint.read.span import Span
 
 
@@ -40,8 +41,12 @@ class Launch:
     files: Sequence[str] = ()
     world_size: int | None = None
     gpu: str | None = None
-    env: Mapping[str, str] | None = None
+    env: Mapping[str, Any] | None = None
     set_by: str = "--set"
+    spec: LaunchSpec | None = None
+    """What a script or YAML file says of the launch; its overrides and steps are applied before `set`."""
+    env_known: bool = True
+    """With `env` given: whether nothing else is set."""
 
 
 class CannotEvaluate(Exception):
@@ -102,7 +107,9 @@ def paths_of(session: Session, function: FunctionValue) -> list[list[bool]]:
     return found
 
 
-def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool]) -> Instance:
+def _call_recipe(
+    session: Session, function: FunctionValue, decisions: list[bool], given: dict[str, Any] | None = None
+) -> Instance:
     machine = session.machine
     machine.phase, machine.go_on = PHASE_RECIPE, False
     machine.steps, machine.depth, machine.speculation = 0, 0, 0
@@ -111,7 +118,7 @@ def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool
     machine.undecided.clear()
     machine.path_decisions = decisions
     machine.path_taken = []
-    args, kwargs = _unknown_arguments(function)
+    args, kwargs = _unknown_arguments(function, given or {})
     try:
         result = call(machine, function, args, kwargs, None, machine_frame(machine))
     except Raised as raised:
@@ -139,17 +146,19 @@ def is_container(cls: ClassValue) -> bool:
     return any(isinstance(base, ClassValue) and base.name == "ConfigContainer" for base in cls.cached_mro)
 
 
-def _unknown_arguments(function: FunctionValue) -> tuple[list[Any], dict[str, Any]]:
+def _unknown_arguments(function: FunctionValue, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Unknown values for parameters without default, where the launch does not give them."""
     node = getattr(function, "node", None)
     if node is None:
-        return [], {}
+        return [], dict(given)
     arguments = node.args
     names = [a.arg for a in [*arguments.posonlyargs, *arguments.args]]
     required = len(names) - len(function.defaults)
-    args: list[Any] = [_parameter(function, a) for a in [*arguments.posonlyargs, *arguments.args][:required]]
-    kwargs = {
-        a.arg: _parameter(function, a) for a in arguments.kwonlyargs if a.arg not in function.kw_defaults
-    }
+    args: list[Any] = [
+        given[a.arg] if a.arg in given else _parameter(function, a) for a in [*arguments.posonlyargs, *arguments.args][:required]
+    ]
+    kwargs = {a.arg: _parameter(function, a) for a in arguments.kwonlyargs if a.arg not in function.kw_defaults}
+    kwargs.update({name: value for name, value in given.items() if name not in names[:required]})
     return args, kwargs
 
 
@@ -286,22 +295,24 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
     world.world_size = launch.world_size if launch.world_size is not None else world_size_of(function_name)
     world.gpu = launch.gpu if launch.gpu is not None else gpu_of(function_name)
     world.env = dict(launch.env or {})
-    world.env_known = launch.env is not None
+    world.env_known = launch.env is not None and launch.env_known
     try:
         span = body = None
         condition = None
         if launch.recipe is None:
-            cfg = plain_config(session)
+            cfg = _without_recipe(session, launch)
         else:
             function = find_recipe(session, launch.recipe)
             span = _definition(function)
             body = Site(function.module, function.node).span() if isinstance(function, FunctionValue) else None
-            cfg = _call_recipe(session, function, decisions or [])
+            cfg = _call_recipe(session, function, decisions or [], _given(session, launch))
             condition = _condition(session) if machine.path_taken else None
         machine.phase, machine.go_on = PHASE_OVERRIDE, False
-        skipped = apply_overrides(session, cfg, launch)
+        skipped = apply_overrides(session, cfg, launch) if launch.spec is None else _apply_spec(session, cfg, launch)
+        if launch.spec is not None:
+            span = launch.spec.recipe_span or launch.spec.span or span
         apply_set(session, cfg, launch)
-        resolved = ResolvedLaunch(session, cfg, launch.recipe or launch.id or "plain", span, world.env_known)
+        resolved = ResolvedLaunch(session, cfg, launch.id if launch.spec is not None else launch.recipe or launch.id or "plain", span, world.env_known)
         resolved.skipped = skipped
         resolved.body = body
         resolved.condition = condition
@@ -310,6 +321,36 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
         machine.undo(mark)
         machine.phase = PHASE_RECIPE
         world.world_size, world.gpu, world.env, world.env_known = saved
+
+
+def _without_recipe(session: Session, launch: Launch) -> Instance:
+    if launch.spec is None:
+        return plain_config(session)
+    from mblint.launch.from_spec import config_of
+
+    cfg = config_of(session, launch.spec)
+    if cfg is None:
+        named = f"no recipe is called {launch.spec.recipe}" if launch.spec.recipe else "it names no recipe"
+        raise CannotEvaluate(f"{named}, so the launch is not judged", launch.spec.recipe_span or launch.spec.span)
+    return cfg
+
+
+def _given(session: Session, launch: Launch) -> dict[str, Any]:
+    """Keyword arguments of the recipe that the launch gives."""
+    if launch.spec is None or not launch.spec.recipe_kwargs:
+        return {}
+    return {name: given.value for name, given in launch.spec.recipe_kwargs.items()}
+
+
+def _apply_spec(session: Session, cfg: Instance, launch: Launch) -> tuple[Skipped, ...]:
+    from mblint.launch.from_spec import Refused, apply_spec, is_benchmark
+
+    assert launch.spec is not None
+    try:
+        target = apply_spec(session, cfg, launch.spec, _layers_of(session, launch.files), is_benchmark(launch.recipe))
+    except Refused as refused:
+        raise CannotEvaluate(f"upstream refuses the overrides: {refused.reason}", refused.span, raises=True) from None
+    return tuple(target.skipped)
 
 
 def _condition(session: Session) -> str | None:
@@ -329,20 +370,9 @@ def apply_overrides(session: Session, cfg: Instance, launch: Launch) -> tuple[Sk
     if not launch.files and not launch.overrides:
         return ()
     from mblint.launch.heap_node import HeapNode
-    from mblint.launch.omega import OmegaError
     from mblint.launch.overrides import evaluate_overrides, write
-    from mblint.launch.yaml_tree import load_layer
-    from mblint.read.yaml import YamlError
 
-    layers = []
-    for name in launch.files:
-        try:
-            text = session.data_of(name).decode("utf-8-sig")
-            layers.append(load_layer(text, name))
-        except (OSError, UnicodeDecodeError) as error:
-            raise CannotEvaluate(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}", Span(name, 1)) from None
-        except (YamlError, OmegaError) as error:
-            raise CannotEvaluate(f"{name}: {error}", getattr(error, "span", None) or Span(name, 1), raises=True) from None
+    layers = _layers_of(session, launch.files)
     given = [item if isinstance(item, CliOverride) else CliOverride(item) for item in launch.overrides]
     node = HeapNode(session, cfg)
     world = session.world
@@ -351,6 +381,25 @@ def apply_overrides(session: Session, cfg: Instance, launch: Launch) -> tuple[Sk
         raise CannotEvaluate(f"upstream refuses the overrides: {result.failed.reason}", result.failed.span, raises=True)
     write(node, result)
     return tuple(result.skipped)
+
+
+def _layers_of(session: Session, files: Sequence[str]) -> list[Any]:
+    """The YAML files as layers to merge. Raises CannotEvaluate."""
+    if not files:
+        return []
+    from mblint.launch.omega import OmegaError
+    from mblint.launch.yaml_tree import load_layer
+    from mblint.read.yaml import YamlError
+
+    layers = []
+    for name in files:
+        try:
+            layers.append(load_layer(session.data_of(name).decode("utf-8-sig"), name))
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotEvaluate(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}", Span(name, 1)) from None
+        except (YamlError, OmegaError) as error:
+            raise CannotEvaluate(f"{name}: {error}", getattr(error, "span", None) or Span(name, 1), raises=True) from None
+    return layers
 
 
 def apply_set(session: Session, cfg: Instance, launch: Launch) -> None:

@@ -1,0 +1,146 @@
+"""Launches that scripts and YAML files of a project describe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mblint.evaluate.unknown import Unknown
+from mblint.findings import Finding
+from mblint.launch.from_spec import recipe_of
+from mblint.launch.run import Launch
+from mblint.launch.script import may_launch, read_script
+from mblint.launch.session import Session
+from mblint.launch.shell_findings import shell_findings
+from mblint.launch.spec import LaunchSpec
+from mblint.launch.yaml_files import may_concern, read_yaml_file
+from mblint.read.span import Span
+
+SHELL = (".sh", ".bash", ".sbatch", ".slurm", ".sub")
+YAML = (".yaml", ".yml")
+OTHER_TEXT = (".yaml-template", ".tpl")
+MAX_BYTES = 2_000_000
+
+
+@dataclass
+class FileLaunches:
+    """What one file gives: launches, findings about its own text, and how much of what it sets was understood."""
+
+    path: str
+    launches: list[Launch] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    understood: int = 0
+    not_understood: int = 0
+
+
+def is_launch_file(path: Path) -> bool:
+    """Whether the name is that of a file that may describe launches."""
+    return path.name.endswith((*SHELL, *YAML, *OTHER_TEXT))
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a file; None for what is too large, unreadable or not text."""
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            return None
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if b"\0" in data[:4096]:
+        return None
+    return data.decode("utf-8-sig", "replace")
+
+
+def launches_of_file(session: Session, path: Path, root: Path, recipe: str | None = None) -> FileLaunches | None:
+    """The launches of a script or YAML file; None when it is none of our business.
+
+    `recipe` is what an override file is joined with when it does not say it itself.
+    """
+    text = read_text(path)
+    if text is None:
+        return None
+    absolute = os.path.realpath(path)
+    lookup = _lookup(root, Path(absolute).parent)
+    if path.name.endswith(SHELL):
+        if not may_launch(text):
+            return None
+        reading = read_script(text, absolute, source_of=lookup)
+        found = FileLaunches(absolute, findings=list(shell_findings(reading)))
+        specs: Sequence[LaunchSpec] = reading.launches
+    else:
+        if not may_concern(text):
+            return None
+        document = read_yaml_file(text, absolute, _reader(), lookup)
+        found = FileLaunches(absolute)
+        if document.error is not None and document.shape != "none":
+            found.findings.append(_broken(absolute, document.error.reason, document.error.span))
+        specs = document.launches
+        if document.layer is not None and not specs and recipe is not None:
+            top = Span(absolute, 1, 1, 1, 1)
+            specs = [LaunchSpec(name=path.name, recipe=recipe, layers=(document.layer,), span=top)]
+    for spec in specs:
+        known, unknown = spec.coverage()
+        found.understood += known
+        found.not_understood += unknown
+        found.launches.append(launch_of_spec(session, spec, absolute, root))
+    return found if found.launches or found.findings else None
+
+
+def launch_of_spec(session: Session, spec: LaunchSpec, path: str, root: Path) -> Launch:
+    """A launch whose world is what the file says of it; what it leaves open stays unknown."""
+    recipe = recipe_of(session, spec)
+    shown = os.path.relpath(path, root) if path.startswith(str(root)) else path
+    name = f"{shown}: {spec.recipe or spec.name}"
+    files = [_existing(reference.path, reference.base or path, root) for reference in spec.files]
+    return Launch(
+        recipe=recipe,
+        id=name,
+        files=tuple(file for file in files if file is not None),
+        world_size=None if isinstance(spec.world_size, Unknown) else spec.world_size,
+        gpu=None if isinstance(spec.gpu, Unknown) else spec.gpu,
+        env={key: given.value for key, given in spec.env.items()},
+        env_known=spec.env_known,
+        spec=spec,
+    )
+
+
+def _existing(name: str, base: str, root: Path) -> str | None:
+    for folder in (Path(base).parent, root):
+        candidate = folder / name
+        if candidate.is_file():
+            return str(candidate)
+    return None
+
+
+def _lookup(root: Path, folder: Path) -> Callable[[str], str | None]:
+    """Texts of the project's files by the names that scripts use for them; nothing outside the project is read."""
+    top = Path(os.path.realpath(root))
+
+    def find(name: str) -> str | None:
+        for base in (folder, top):
+            candidate = Path(os.path.realpath(base / name))
+            if candidate.is_relative_to(top) and candidate.is_file():
+                return read_text(candidate)
+        return None
+
+    return find
+
+
+def _reader() -> Callable[[str], str | None]:
+    return lambda name: read_text(Path(name))
+
+
+def _broken(path: str, reason: str, span: Span | None) -> Finding:
+    return Finding(
+        rule="MB901", name="unreadable-file", severity="error", outcome="note", message=f"cannot be used: {reason}",
+        span=span or Span(path, 1, 1, 1, 1),
+    )  # fmt: skip
+
+
+def launch_files(paths: Iterable[Path], exclude: Iterable[str], root: Path) -> Iterable[Path]:
+    """Scripts and YAML files below the paths, sorted."""
+    from mblint.files import walk
+
+    return walk(paths, exclude, root, is_launch_file)
