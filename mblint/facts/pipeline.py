@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mblint.facts.view import View, fact
+from mblint.evaluate.unknown import Unknown
+from mblint.facts.view import Stop, View, fact
 
 MAX_LAYERS: Final = 10_000
 MAX_STAGES: Final = 4_096
@@ -199,6 +200,16 @@ def pattern_splits(view: View) -> bool:
     if not view.flag(_EMBEDDING) and not view.flag(_LOSS):
         view.stop()
     return stages > 0 and (layers + view.flag(_EMBEDDING) + view.flag(_LOSS)) % stages == 0
+
+
+@fact("pipeline.no_rope_entries")
+def no_rope_entries(view: View) -> int:
+    """Layers that no_rope_freq lists; 0 where it is a number or not given."""
+    view.value("model.no_rope_freq")
+    written = view.resolved.written("model.no_rope_freq")
+    if isinstance(written, Unknown):
+        raise Stop(written)
+    return len(written) if isinstance(written, list) else 0
 
 
 # Work of a step

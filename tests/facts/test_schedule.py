@@ -207,3 +207,10 @@ def test_adapters_on_the_shared_expert() -> None:
         read("lora.on_shared_expert", base="moe+lora", set={**keys, "peft.target_modules": ["linear_qkv"]})
         is False
     )
+
+
+def test_layers_without_rotary_positions() -> None:
+    assert read("pipeline.no_rope_entries", set={"model.no_rope_freq": [0, 1]}) == 2
+    assert read("pipeline.no_rope_entries", set={"model.no_rope_freq": 4}) == 0
+    expanded = {"set": {"model.no_rope_freq": [0, 1, 0, 1]}, "written": {"model.no_rope_freq": 2}}
+    assert read("pipeline.no_rope_entries", **expanded) == 0
