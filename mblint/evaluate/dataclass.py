@@ -50,6 +50,7 @@ def make_dataclass(machine: Machine, cls: ClassValue, options: dict[str, object]
         fields[name] = field
     cls.field_map = fields
     cls.template = None
+    cls.init_names = None
 
 
 def _prepare(cls: ClassValue) -> None:
@@ -139,14 +140,15 @@ def construct(
 
 def _init_variables(cls: ClassValue, given: dict[str, Any]) -> list[Any]:
     """Values of InitVar pseudo-fields, which __post_init__ takes as arguments."""
-    variables = []
-    for name, field in cls.field_map.items():
-        annotation = field.annotation
-        if isinstance(annotation, ast.Subscript) and isinstance(annotation.value, (ast.Name, ast.Attribute)):
-            text = ast.unparse(annotation.value)
-            if text in ("InitVar", "dataclasses.InitVar"):
-                variables.append(given.get(name, field.default))
-    return variables
+    if cls.init_names is None:
+        cls.init_names = [name for name, field in cls.field_map.items() if _is_init_variable(field.annotation)]
+    return [given.get(name, cls.field_map[name].default) for name in cls.init_names]
+
+
+def _is_init_variable(annotation: ast.expr | None) -> bool:
+    if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.value, (ast.Name, ast.Attribute)):
+        return False
+    return ast.unparse(annotation.value) in ("InitVar", "dataclasses.InitVar")
 
 
 def field_declaration(machine: Machine, kwargs: dict[str, Any], site: Any) -> Field:

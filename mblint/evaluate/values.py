@@ -117,7 +117,7 @@ class ClassValue:
     """A class made by evaluated source."""
 
     __slots__ = (
-        "bases", "cached_mro", "dataclass", "enum_members", "factories", "field_map", "frozen", "hooks", "is_enum", "kw_only",
+        "bases", "cached_mro", "dataclass", "enum_members", "factories", "field_map", "frozen", "hooks", "init_names", "is_enum", "kw_only",
         "module", "name", "namespace", "node", "opaque", "plan", "qualname", "site", "template",
     )  # fmt: skip
 
@@ -138,6 +138,8 @@ class ClassValue:
         self.field_map: dict[str, Field] = {}
         self.template: dict[str, object] | None = None
         self.factories: list[Field] = []
+        self.init_names: list[str] | None = None
+        """InitVar pseudo-fields, once somebody asked for them."""
         self.plan: Any = None
         self.hooks: Any = None
         self.opaque = False

@@ -67,11 +67,10 @@ class Models:
     ) -> Instance:
         """The configuration of a model by id or folder; without facts, one of which nothing is known."""
         kwargs = kwargs or {}
-        if not isinstance(name, str):
-            return self.machine.new_instance(None, getattr(name, "reason", "") or "the model id is not known")
         subfolder = kwargs.get("subfolder")
-        if type(subfolder) is Unknown:
-            return self.machine.new_instance(None, "where the model's configuration is, is not known")
+        problem = self.problem(name, subfolder)
+        if problem is not None:
+            return self.machine.new_instance(None, problem)
         changed = {
             key: value
             for key, value in kwargs.items()
@@ -91,6 +90,14 @@ class Models:
                 self._override(made, key, value)
         return made
 
+    def problem(self, name: Any, subfolder: Any = None) -> str | None:
+        """Why there are no facts of a model; None when there are."""
+        if not isinstance(name, str):
+            return getattr(name, "reason", "") or "the model id is not known"
+        if not isinstance(subfolder, (str, type(None))):
+            return "where the model's configuration is, is not known"
+        return self.source.facts(name, subfolder).reason or None
+
     def _override(self, made: Instance, key: str, value: Any) -> None:
         current = made.attrs.get(key)
         if isinstance(current, Instance) and isinstance(value, dict):
@@ -103,10 +110,8 @@ class Models:
         self, name: str, subfolder: str | None, changed: dict[str, Any], cls: ClassValue | None
     ) -> Instance:
         facts = self.source.facts(name, subfolder)
-        if facts.config is None:
-            return self.machine.new_instance(None, facts.reason)
         library = self.library
-        values = library.fresh({**facts.config})
+        values = library.fresh({**(facts.config or {})})
         values.setdefault("name_or_path", name)
         values.update(changed)
         model_type = values.get("model_type")
@@ -118,7 +123,7 @@ class Models:
         else:
             made = hf_build.build_open(library, values, facts.complete)
         if not facts.complete:
-            self._forget_absent(made, {**facts.config, **changed}, facts)
+            self._forget_absent(made, {**(facts.config or {}), **changed}, facts)
         return made
 
     def class_of(self, model_type: Any, architectures: Any) -> ClassValue | None:

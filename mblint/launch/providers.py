@@ -136,9 +136,9 @@ class Providers:
             pinned,
             *(sorted(rest.items()) if plain else ()),
         )
-        config = self.models.config(path, rest) if function is not None else None
-        if function is None or cls is None or config is None or config.cls is None:
-            return self._unknown_bridge(cls, path, config.reason if config is not None else "")
+        problem = self.models.problem(path, rest.get("subfolder"))
+        if function is None or cls is None or problem is not None:
+            return self._unknown_bridge(cls, path, problem or "")
         if not plain:
             try:
                 made = self._run(function, [cls, path], rest, site, frame)
