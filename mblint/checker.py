@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mblint.errors import UserError
 from mblint.evaluate.modules import Module, SourceError
 from mblint.evaluate.site import Site
 from mblint.evaluate.values import FunctionValue
@@ -125,6 +126,10 @@ class Checker:
             verdicts = [self._proven(launch, way, self._judge_way(launch, id_, way, observe)) for way in decisions]
         except CannotEvaluate as problem:
             return self._not_evaluated(name, id_, problem)
+        except UserError:
+            raise
+        except Exception as error:
+            return self._crashed(name, id_, error)
         if len(verdicts) == 1:
             return verdicts[0]
         return _joined(verdicts)
@@ -203,6 +208,24 @@ class Checker:
                     good.append(fix)
             findings.append(replace(finding, fixes=tuple(good)) if good != list(finding.fixes) else finding)
         return replace(verdict, findings=tuple(findings))
+
+    def _crashed(self, name: str, id_: str, error: Exception) -> Verdict:
+        """A fault of mblint's own ends one launch, not the run."""
+        from mblint.crash import one_line, write_report
+
+        self.crashed = True
+        report = write_report(error)
+        where = f"; the report is in {report}" if report is not None else ""
+        finding = Finding(
+            rule=INTERNAL[0],
+            name=INTERNAL[1],
+            severity="error",
+            outcome="note",
+            message=f"mblint failed while it judged this launch: {one_line(error)}{where}",
+            launch=name,
+        )
+        doubt = Undecided(INTERNAL[0], INTERNAL[1], "mblint failed", (), True)
+        return Verdict(id_, name, "undecided", (finding,), (doubt,))
 
     def _not_evaluated(self, name: str, id_: str, problem: CannotEvaluate) -> Verdict:
         finding = Finding(

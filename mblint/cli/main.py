@@ -143,7 +143,7 @@ def _complain(error: UserError) -> int:
 
 
 def _internal(error: BaseException) -> int:
-    from mblint.cli.crash import one_line, write_report
+    from mblint.crash import one_line, write_report
 
     report = write_report(error)
     where = f"; please report it with {report}" if report else ""

@@ -259,6 +259,17 @@ def _in_place(machine: Any, kind: type[ast.operator], left: Any, right: Any, sit
     return ops.binary(machine, kind, left, right, site, frame)
 
 
+def _forget(machine: Any, name: str) -> Exec:
+    """del name"""
+
+    def run(frame: Frame) -> None:
+        if name in frame.vars:
+            machine.trail.append((frame.vars, name, frame.vars[name]))
+            del frame.vars[name]
+
+    return run
+
+
 def _delete(context: Context, node: ast.Delete) -> Exec:
     machine = context.machine
     steps: list[Exec] = []
@@ -266,7 +277,7 @@ def _delete(context: Context, node: ast.Delete) -> Exec:
         site = context.site(target)
         if isinstance(target, ast.Name):
             name = target.id
-            steps.append(lambda frame, name=name: frame.vars.pop(name, None) and None)  # type: ignore[misc]
+            steps.append(_forget(machine, name))
         elif isinstance(target, ast.Attribute):
             owner_of = compile_expression(context, target.value)
 

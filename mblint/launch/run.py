@@ -288,6 +288,7 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
     """
     machine = session.machine
     mark = machine.mark()
+    machine.speculation, machine.depth, machine.handlers = 0, 0, []
     world = session.world
     name = launch.recipe or "plain"
     function_name = re.split(r"[:.]", name)[-1]

@@ -43,7 +43,7 @@ def one_line(error: BaseException) -> str:
     if len(text) > 200:
         text = text[:197] + "..."
     place = ""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    package = os.path.dirname(os.path.abspath(__file__))
     trace = error.__traceback__
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
