@@ -1,27 +1,27 @@
-"""Calling things: argument binding, constructors, memory of earlier calls, forks."""
+"""Calling things: argument binding, and memory of earlier calls."""
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from typing import Any
 
-from mblint.evaluate.copying import copy_value
-from mblint.evaluate.dataclass import construct, is_hand_written
-from mblint.evaluate.errors import BudgetExceeded, NeedFork, Raised
+from mblint.evaluate.budget import Limits
+from mblint.evaluate.control import abandon, dismiss, finish_call
+from mblint.evaluate.copying import copy_value, oldest
+from mblint.evaluate.errors import BudgetExceeded, Raised
 from mblint.evaluate.frames import Code, Frame
-from mblint.evaluate.machine import Limits, Machine
-from mblint.evaluate.objects import class_lookup, find_in_class
-from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.machine import Machine
+from mblint.evaluate.objects import class_lookup
+from mblint.evaluate.unknown import Unknown, count_unknown, like, unknowns_made
 from mblint.evaluate.values import (
     MISSING,
+    REST,
     BoundMethod,
     Builtin,
     BuiltinClass,
     ClassMethod,
     ClassValue,
-    ExceptionValue,
     External,
     FunctionValue,
     Instance,
@@ -30,7 +30,7 @@ from mblint.evaluate.values import (
     StaticMethod,
 )
 
-_FAILED = re.compile(r"([A-Z][A-Za-z]*)?(Error|Exception): ")
+FAILED = re.compile(r"([A-Z][A-Za-z]*)?(Error|Exception): ")
 """Reasons that `Machine.implicit` gives."""
 
 HASHABLE = (int, float, str, bool, type(None))
@@ -40,10 +40,10 @@ def call(
     machine: Machine,
     function: Any,
     args: list[Any],
-    kwargs: dict[str, Any],
+    kwargs: dict[Any, Any],
     site: Any,
     frame: Any,
-    sites: dict[str, Any] | None = None,
+    sites: dict[Any, Any] | None = None,
 ) -> Any:
     """function(*args, **kwargs). `sites` tells where each keyword argument was written."""
     kind = type(function)
@@ -53,21 +53,27 @@ def call(
         inner = function.function
         if type(inner) is FunctionValue:
             return call_function(machine, inner, [function.receiver, *args], kwargs, site, frame)
-        if type(inner) is Builtin:
-            return inner.call(machine, [function.receiver, *args], kwargs, site, frame)
         return call(machine, inner, [function.receiver, *args], kwargs, site, frame)
     if kind is Builtin:
-        return function.call(machine, args, kwargs, site, frame)
+        return call_native(machine, function.name, function.call, args, kwargs, site, frame)
     if kind is ClassValue:
+        from mblint.evaluate.instances import instantiate
+
         return instantiate(machine, function, args, kwargs, site, frame, sites)
     if kind is BuiltinClass:
-        from mblint.evaluate.builtins import construct_builtin
+        from mblint.evaluate.constructors import construct_builtin
 
-        return construct_builtin(machine, function, args, kwargs, site, frame)
+        def construct(m: Machine, a: list[Any], k: dict[Any, Any], s: Any, f: Any) -> Any:
+            return construct_builtin(m, function, a, k, s, f)
+
+        return call_native(machine, function.name, construct, args, kwargs, site, frame)
     if kind is External:
         from mblint.evaluate.library import call_library
 
-        return call_library(machine, function, args, kwargs, site, frame)
+        def run(m: Machine, a: list[Any], k: dict[Any, Any], s: Any, f: Any) -> Any:
+            return call_library(m, function, a, k, s, f)
+
+        return call_native(machine, function.name, run, args, kwargs, site, frame)
     if kind is Partial:
         return call(machine, function.function, [*function.args, *args], {**function.kwargs, **kwargs}, site, frame, sites)
     if kind in (StaticMethod, ClassMethod):
@@ -76,29 +82,69 @@ def call(
         method = class_lookup(function.cls, "__call__")
         if method is not None:
             return call(machine, BoundMethod(method, function), args, kwargs, site, frame)
-        return _unknown_call(machine, function.reason or "an object that cannot be called is not known", args, kwargs, site)
+        if function.cls is not None and not function.cls.opaque:
+            return machine.implicit(TypeError, f"'{function.cls.name}' object is not callable", site, frame)
+        machine.havoc(function, function.reason)
+        return unknown_call(machine, function.reason or "an object that may be callable", args, kwargs, site)
     if kind is Unknown:
-        if _FAILED.match(function.reason):
-            # What a failed check left: the program would have ended there, nothing was called.
-            return Unknown(function.reason, function.span)
-        return _unknown_call(machine, function.reason, args, kwargs, site)
-    if function is None or isinstance(function, HASHABLE):
+        return _call_unknown(machine, function, args, kwargs, site, frame, sites)
+    if function is None or isinstance(function, (*HASHABLE, list, dict, tuple, set)):
         from mblint.evaluate.operators import describe
 
         return machine.implicit(TypeError, f"'{describe(function)}' object is not callable", site, frame)
-    return _unknown_call(machine, "a callable that is not known", args, kwargs, site)
+    return unknown_call(machine, "a callable that is not known", args, kwargs, site)
 
 
-def _unknown_call(machine: Machine, reason: str, args: list[Any], kwargs: dict[str, Any], site: Any) -> Any:
-    """Unknown code may change what it is given."""
-    for value in [*args, *kwargs.values()]:
+ODD = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
+
+
+def call_native(machine: Machine, name: str, run: Any, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any) -> Any:
+    """Call a function that the evaluator provides. Arguments that its model does not foresee give Unknown."""
+    if STAR in args or (kwargs and name not in SPREADS and _doubtful(kwargs)):
+        return unknown_call(machine, "arguments that are not known", args, kwargs, site)
+    try:
+        return run(machine, args, kwargs, site, frame)
+    except ODD as error:
+        if machine.strict:
+            raise
+        return unknown_call(machine, f"{name}() with arguments that are not foreseen ({type(error).__name__})", args, kwargs, site)
+
+
+def _doubtful(kwargs: dict[Any, Any]) -> bool:
+    return any(name is REST or (type(value) is Unknown and value.optional) for name, value in kwargs.items())
+
+
+SPREADS = frozenset({"dict", "dict.update", "types.SimpleNamespace", "argparse.Namespace"})
+"""Functions that take keyword arguments of which some are not known."""
+
+
+def _call_unknown(
+    machine: Machine, function: Unknown, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any, sites: dict[Any, Any] | None
+) -> Any:
+    """A call of one of several functions, or of nobody knows what."""
+    options = function.options
+    if FAILED.match(function.reason):
+        # What a failed check left: the program would have ended there, nothing was called.
+        return like(function)
+    if options is None or function.many:
+        return unknown_call(machine, function.reason, args, kwargs, site, function)
+    from mblint.evaluate.control import choose_value
+
+    def side(option: Any) -> Any:
+        return lambda inner: call(machine, option, args, kwargs, site, inner, sites)
+
+    return choose_value(machine, frame, [side(option) for option in options], function.reason, site)
+
+
+def unknown_call(machine: Machine, reason: str, args: list[Any], kwargs: dict[Any, Any], site: Any, callee: Any = None) -> Any:
+    """Unknown code may change what it is given, and what it was taken from."""
+    given = [*args, *kwargs.values()]
+    if type(callee) is Unknown:
+        given.extend(callee.reach if callee.options is None else callee.options)
+    for value in given:
         machine.havoc(value, reason)
-    return Unknown(reason, site.span() if site else None)
-
-
-def opaque(machine: Machine, reason: str) -> Instance:
-    """An object of which nothing is known but what will be assigned to it."""
-    return machine.new_instance(None, reason)
+    reach = tuple(value for value in given if isinstance(value, (Instance, list, dict, set)))
+    return Unknown(reason, site.span() if site else None, reach=reach)
 
 
 def code_of(machine: Machine, function: FunctionValue) -> Code:
@@ -115,7 +161,7 @@ def code_of(machine: Machine, function: FunctionValue) -> Code:
     return code
 
 
-def call_function(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, caller: Any) -> Any:
+def call_function(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[Any, Any], site: Any, caller: Any) -> Any:
     """Call evaluated source, through the memory of earlier calls where that cannot be told from running it."""
     if machine.depth >= Limits.depth:
         raise BudgetExceeded(f"calls nested more than {Limits.depth} deep in {function.name}")
@@ -127,12 +173,15 @@ def call_function(machine: Machine, function: FunctionValue, args: list[Any], kw
         return run_function(machine, function, args, kwargs, site, caller)
     held = machine.memo.get(key)
     if held is not None:
-        return copy_value(machine, held[0])
+        result, met_unknown = held
+        if met_unknown:
+            count_unknown()
+        return copy_value(machine, result)
     outer, started = machine.oldest_touched, machine.clock
     machine.clock += 1
     machine.oldest_touched = sys.maxsize
-    failures, undecided, mark = len(machine.failures), len(machine.undecided), machine.mark()
-    reads, taken = len(machine.env_reads), len(machine.path_taken)
+    failures, undecided, mark, made = len(machine.failures), len(machine.undecided), machine.mark(), unknowns_made()
+    asides, reads, taken = machine.asides, machine.env_read_count, len(machine.path_taken)
     result = run_function(machine, function, args, kwargs, None, caller)
     touched = machine.oldest_touched
     machine.oldest_touched = min(outer, touched)
@@ -140,21 +189,31 @@ def call_function(machine: Machine, function: FunctionValue, args: list[Any], kw
         touched > started
         and len(machine.failures) == failures
         and len(machine.undecided) == undecided
+        and machine.asides == asides
         and machine.env_read_count == reads
-        and type(result) is not Unknown
         and len(machine.path_taken) == taken
+        and type(result) is not Unknown
+        and not machine.shared_changed
+        and oldest(machine, result) > started
     )
     if pure:
-        machine.memo[key] = (result,)
+        machine.memo[key] = (result, unknowns_made() != made)
         if machine.speculation == 0:
             machine.forget(mark)
         return copy_value(machine, result)
     return result
 
 
-def _memo_key(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _memo_key(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[Any, Any]) -> Any:
     """A key for calls of module-level functions with plain arguments, outside speculation and the launch phase."""
-    if machine.phase != 0 or machine.speculation or function.closure is not None or function.defining_class is not None:
+    if (
+        machine.phase != 0
+        or machine.speculation
+        or function.closure is not None
+        or function.defining_class is not None
+        or machine.shared_changed
+        or machine.module_depth
+    ):
         return None
     for value in args:
         if not isinstance(value, HASHABLE):
@@ -162,106 +221,50 @@ def _memo_key(machine: Machine, function: FunctionValue, args: list[Any], kwargs
     for value in kwargs.values():
         if not isinstance(value, HASHABLE):
             return None
-    gpu = machine.facts.gpu if machine.facts is not None else None
-    return (function.module.name, function.qualname, function.node, gpu, tuple((type(a), a) for a in args), tuple((k, type(v), v) for k, v in kwargs.items()))
+    return (
+        function,
+        machine.facts.gpu if machine.facts is not None else None,
+        tuple([(type(a), a) for a in args]),
+        tuple([(k, type(v), v) for k, v in kwargs.items()]) if kwargs else (),
+    )
 
 
-def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, caller: Any) -> Any:
+def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[Any, Any], site: Any, caller: Any) -> Any:
     """Run the source of a function: no memory of earlier calls, and not what stands in for it."""
     code = function.code or code_of(machine, function)
-    frame = Frame(function.module, function.closure, function, (site, caller.trace) if site is not None else caller.trace)
+    trace = (site, caller.trace) if site is not None else caller.trace
+    frame = Frame(function.module, function.closure, function, trace, len(machine.trail))
     frame.cls = function.defining_class
     problem = bind_arguments(machine, function, code, frame.vars, args, kwargs)
     if problem is not None:
         if problem.startswith("?"):
-            return _unknown_call(machine, problem[1:], args, kwargs, site)
-        return machine.implicit(TypeError, f"{function.name}() {problem}", site, caller)
+            return unknown_call(machine, problem[1:], args, kwargs, site, function)
+        return machine.implicit(TypeError, f"{function.qualname}() {problem}", site, caller)
+    if code.generate is not None:
+        return machine.born(KnownIterator([], code.generate(frame), frame.vars))
     machine.depth += 1
     machine.steps += 1
     try:
-        if code.is_generator:
-            if function.attrs:
-                from mblint.evaluate.contexts import suspend
-
-                suspended = suspend(machine, function, frame)
-                if suspended is not None:
-                    return suspended
-            frame.yields = []
-            code.body(frame)  # type: ignore[misc]
-            return KnownIterator(frame.yields)
-        mark = machine.mark()
-        try:
-            signal = code.body(frame)  # type: ignore[misc]
-        except NeedFork as fork:
-            if fork.frame is not frame:
-                raise
-            machine.undo(mark)
-            return fork_call(machine, function, code, args, kwargs, site, caller, mark, fork.reason)
-        if signal is None:
-            # A call that a failed check would have ended gives no value that anything may be concluded from.
-            return Unknown("Error: the call ended with a failed check") if frame.blamed else None
-        return frame.result
+        signal = code.body(frame)  # type: ignore[misc]
+    except Raised as error:
+        if frame.pending is None:
+            raise
+        dismiss(machine, error)
+        return finish_call(machine, frame, None, True)
+    except BaseException:
+        abandon(machine, frame)
+        raise
     finally:
         machine.depth -= 1
-
-
-def fork_call(
-    machine: Machine,
-    function: FunctionValue,
-    code: Code,
-    args: list[Any],
-    kwargs: dict[str, Any],
-    site: Any,
-    caller: Any,
-    mark: int,
-    reason: str = "",
-) -> Any:
-    """Run a call for each outcome of its unknown branches with early exits, and join what the runs agree on."""
-    from mblint.evaluate.joining import Outcome, apply_join, collect
-
-    pending: list[list[bool]] = [[True], [False]]
-    outcomes: list[Outcome] = []
-    machine.speculation += 1
-    failures, undecided = len(machine.failures), len(machine.undecided)
-    try:
-        while pending:
-            decisions = pending.pop()
-            frame = Frame(function.module, function.closure, function, (site, caller.trace) if site is not None else caller.trace)
-            frame.cls = function.defining_class
-            frame.decisions = decisions
-            bind_arguments(machine, function, code, frame.vars, args, kwargs)
-            raised: Raised | None = None
-            result: Any = None
-            try:
-                signal = code.body(frame)  # type: ignore[misc]
-                result = frame.result if signal is not None else None
-            except NeedFork as fork:
-                machine.undo(mark)
-                if fork.frame is not frame:
-                    raise
-                if len(decisions) < Limits.forks:
-                    pending.append([*decisions, True])
-                    pending.append([*decisions, False])
-                else:
-                    outcomes.append(Outcome({}, Unknown("too many unknown branches"), None))
-                continue
-            except Raised as error:
-                raised = error
-            outcomes.append(Outcome(collect(machine, mark), result, raised))
-            machine.undo(mark)
-    finally:
-        machine.speculation -= 1
-        del machine.failures[failures:]
-        del machine.undecided[undecided + 8 :]
-    alive = [outcome for outcome in outcomes if outcome.raised is None]
-    if not alive:
-        assert outcomes[0].raised is not None
-        raise outcomes[0].raised
-    return apply_join(machine, alive, reason or f"a branch in {function.name} is not known")
+    result = frame.result
+    if signal is None:
+        # A call that a failed check would have ended gives no value that anything may be concluded from.
+        result = Unknown("Error: the call ended with a failed check") if frame.blamed else None
+    return result if frame.pending is None else finish_call(machine, frame, result, False)
 
 
 def bind_arguments(
-    machine: Machine, function: FunctionValue, code: Code, into: dict[str, Any], args: list[Any], kwargs: dict[str, Any]
+    machine: Machine, function: FunctionValue, code: Code, into: dict[str, Any], args: list[Any], kwargs: dict[Any, Any]
 ) -> str | None:
     """Bind arguments to parameters; the text of Python's complaint when they do not fit ('?' first: not known)."""
     names = code.positional
@@ -270,22 +273,27 @@ def bind_arguments(
         for name, value in zip(names, args, strict=True):
             into[name] = value
         return None
-    if any(type(value) is _Star for value in args) or None in kwargs:
+    if any(type(value) is _Star for value in args) or REST in kwargs:
         return "?arguments that are not known"
     if count > len(names):
         if code.vararg is None:
-            return f"takes {len(names)} positional arguments but {count} were given"
+            least = len(names) - len(function.defaults)
+            takes = f"from {least} to {len(names)}" if function.defaults else str(len(names))
+            plural = "" if len(names) == 1 and not function.defaults else "s"
+            return f"takes {takes} positional argument{plural} but {count} {'was' if count == 1 else 'were'} given"
         into[code.vararg] = tuple(args[len(names) :])
     elif code.vararg is not None:
         into[code.vararg] = ()
     for name, value in zip(names, args, strict=False):
         into[name] = value
     extra: dict[str, Any] = {}
+    taken = set(names[:count])
     for name, value in kwargs.items():
-        if name in into and name != code.vararg and name not in names[: code.posonly_count]:
-            return f"got multiple values for argument '{name}'"
         if name in names[code.posonly_count :] or name in code.kwonly:
-            into[name] = value
+            if name in taken:
+                return f"got multiple values for argument '{name}'"
+            # An argument that may not be given leaves the default possible.
+            into[name] = like(value) if type(value) is Unknown and value.optional else value
         elif code.kwarg is not None:
             extra[name] = value
         elif type(value) is not Unknown or not value.optional:
@@ -294,7 +302,8 @@ def bind_arguments(
         into[code.kwarg] = machine.born(extra)
     defaults = function.defaults
     first_default = len(names) - len(defaults)
-    missing = []
+    missing: list[str] = []
+    missing_named: list[str] = []
     for index, name in enumerate(names):
         if name not in into:
             if index >= first_default:
@@ -305,12 +314,30 @@ def bind_arguments(
         if name not in into:
             held = function.kw_defaults.get(name, MISSING)
             if held is MISSING:
-                missing.append(name)
+                missing_named.append(name)
             else:
                 into[name] = held
-    if missing:
-        return f"missing {len(missing)} required argument{'s' if len(missing) > 1 else ''}: {', '.join(missing)}"
+    for kind, absent in (("positional", missing), ("keyword-only", missing_named)):
+        if absent:
+            return f"missing {len(absent)} required {kind} argument{'s' if len(absent) > 1 else ''}: {listed(absent)}"
     return None
+
+
+def listed(names: list[str]) -> str:
+    """Names as Python lists them in its messages: 'a', 'b', and 'c'."""
+    quoted = [f"'{name}'" for name in names]
+    if len(quoted) < 3:
+        return " and ".join(quoted)
+    return f"{', '.join(quoted[:-1])}, and {quoted[-1]}"
+
+
+def instantiate(
+    machine: Machine, cls: ClassValue, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any, sites: dict[Any, Any] | None = None
+) -> Any:
+    """See mblint.evaluate.instances.instantiate."""
+    from mblint.evaluate import instances
+
+    return instances.instantiate(machine, cls, args, kwargs, site, frame, sites)
 
 
 class _Star:
@@ -320,95 +347,3 @@ class _Star:
 STAR = _Star()
 
 
-def instantiate(
-    machine: Machine, cls: ClassValue, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any, sites: dict[str, Any] | None = None
-) -> Any:
-    """cls(*args, **kwargs)"""
-    if cls.is_enum:
-        return _enum_by_value(machine, cls, args, site, frame)
-    if None in kwargs:
-        kwargs = {name: value for name, value in kwargs.items() if name is not None}
-        instance = machine.new_instance(cls)
-        if cls.dataclass:
-            _fill_unknown(cls, instance)
-            for name, value in kwargs.items():
-                machine.write(instance, name, value, sites.get(name, site) if sites else site, frame.trace)
-        return instance
-    special = machine.facts.special_class(cls.full_name) if machine.facts is not None else None
-    if special is not None:
-        return special(machine, cls, args, kwargs, site, frame)
-    if any(isinstance(base, BuiltinClass) and issubclass(base.type, BaseException) for base in cls.cached_mro):
-        instance = machine.new_instance(cls)
-        instance.attrs["args"] = tuple(args)
-        return instance
-    new = find_in_class(cls, "__new__")
-    if isinstance(new, (FunctionValue, StaticMethod)):
-        made = call(machine, new, [cls, *args], kwargs, site, frame)
-        if not isinstance(made, Instance) or made.cls is not cls:
-            return made
-        instance = made
-    else:
-        instance = machine.new_instance(cls)
-    written = is_hand_written(cls)
-    if written is not None:
-        call_function(machine, written, [instance, *args], kwargs, site, frame)
-        return instance
-    for base in cls.cached_mro:
-        if isinstance(base, ClassValue) and "__init__" in base.namespace:
-            call(machine, BoundMethod(base.namespace["__init__"], instance), args, kwargs, site, frame)
-            break
-        if isinstance(base, ClassValue) and base.dataclass:
-            construct(machine, base, instance, args, kwargs, sites, site, frame)
-            break
-    else:
-        named = cls.namespace.get("__annotations__")
-        if (args or kwargs) and any(isinstance(b, External) and b.name == "typing.NamedTuple" for b in cls.bases) and isinstance(named, dict):
-            for name, value in [*zip(named, args, strict=False), *kwargs.items()]:
-                machine.write(instance, name, value, site, frame.trace)
-        elif any(isinstance(b, External) and b.name.endswith("TypedDict") for b in cls.bases):
-            return machine.born(dict(kwargs))
-        elif (args or kwargs) and not cls.opaque:
-            machine.implicit(TypeError, f"{cls.name}() takes no arguments", site, frame)
-    return instance
-
-
-def _fill_unknown(cls: ClassValue, instance: Instance) -> None:
-    for name in cls.field_map:
-        instance.attrs[name] = Unknown("built from keyword arguments that are not known")
-
-
-def _enum_by_value(machine: Machine, cls: ClassValue, args: list[Any], site: Any, frame: Any) -> Any:
-    from mblint.evaluate.operators import describe, equal
-
-    if len(args) != 1:
-        return Unknown("an enumeration made in an unusual way")
-    if getattr(args[0], "cls", None) is cls:
-        return args[0]
-    for member in cls.enum_members.values():
-        answer = equal(member.value, args[0])
-        if type(answer) is Unknown:
-            return Unknown(answer.reason)
-        if answer:
-            return member
-    missing = find_in_class(cls, "_missing_")
-    if missing is not MISSING:
-        found = call(machine, BoundMethod(missing.function if isinstance(missing, ClassMethod) else missing, cls), args, {}, site, frame)
-        if found is not None:
-            return found
-    text = args[0] if isinstance(args[0], (str, int)) else describe(args[0])
-    return machine.implicit(ValueError, f"{text!r} is not a valid {cls.name}", site, frame)
-
-
-def make_exception(machine: Machine, value: Any, site: Any, frame: Any) -> Any:
-    """What `raise value` throws."""
-    if isinstance(value, BuiltinClass) and issubclass(value.type, BaseException):
-        return ExceptionValue(value.type, ())
-    if isinstance(value, ClassValue):
-        return instantiate(machine, value, [], {}, site, frame)
-    if isinstance(value, (ExceptionValue, Instance)):
-        return value
-    return ExceptionValue(Exception, ("an exception that is not known",))
-
-
-def function_node(function: FunctionValue) -> ast.AST:
-    return function.node

@@ -15,30 +15,33 @@ from mblint.evaluate.values import FunctionValue
 class Context:
     """What compilation of one body knows: the machine, the module, the scope and the function's name."""
 
-    __slots__ = ("class_name", "machine", "module", "qualname", "scope")
+    __slots__ = ("machine", "module", "qualname", "scope")
 
-    def __init__(self, machine: Machine, module: Module, scope: Scope | None, qualname: str, class_name: str | None = None) -> None:
+    def __init__(self, machine: Machine, module: Module, scope: Scope | None, qualname: str) -> None:
         self.machine = machine
         self.module = module
         self.scope = scope
         self.qualname = qualname
-        self.class_name = class_name
 
     def site(self, node: ast.AST) -> Site:
         return Site(self.module, node, self.qualname)
 
-    def nested(self, scope: Scope | None, name: str) -> Context:
-        return Context(self.machine, self.module, scope, f"{self.qualname}.{name}" if self.qualname else name)
+    def named(self, name: str) -> str:
+        """The qualified name of what is defined here."""
+        if not self.qualname:
+            return name
+        return f"{self.qualname}.{name}" if self.scope is None or self.scope.is_class else f"{self.qualname}.<locals>.{name}"
 
 
 def compile_function(machine: Machine, function: FunctionValue) -> Code:
     """Compile a function's body on its first call."""
     from mblint.evaluate.expressions import compile_expression
+    from mblint.evaluate.generators import compile_generator
     from mblint.evaluate.statements import compile_block
 
     node = function.node
     arguments = node.args
-    code = Code()
+    code = Code(node)
     code.positional = [a.arg for a in [*arguments.posonlyargs, *arguments.args]]
     code.posonly_count = len(arguments.posonlyargs)
     code.kwonly = [a.arg for a in arguments.kwonlyargs]
@@ -47,15 +50,9 @@ def compile_function(machine: Machine, function: FunctionValue) -> Code:
     code.simple = not code.kwonly and code.vararg is None and code.kwarg is None
     parent = function.closure.scope_for_children() if function.closure is not None else None
     if isinstance(node, ast.Lambda):
-        scope = Scope(parent)
-        scope.locals.update(code.positional, code.kwonly)
-        scope.locals.update(extra for extra in (code.vararg, code.kwarg) if extra)
-        for inner in ast.walk(node.body):
-            if isinstance(inner, ast.NamedExpr):
-                scope.locals.add(inner.target.id)
+        scope, code.is_generator = scope_of(arguments, [ast.Expr(node.body)], parent)
         code.scope = scope
-        context = Context(machine, function.module, scope, function.qualname)
-        value = compile_expression(context, node.body)
+        value = compile_expression(Context(machine, function.module, scope, function.qualname), node.body)
 
         def run_lambda(frame: Frame) -> Any:
             frame.result = value(frame)
@@ -66,7 +63,10 @@ def compile_function(machine: Machine, function: FunctionValue) -> Code:
     scope, code.is_generator = scope_of(arguments, node.body, parent)
     code.scope = scope
     context = Context(machine, function.module, scope, function.qualname)
-    code.body = compile_block(context, node.body)
+    if code.is_generator:
+        code.generate = compile_generator(context, node.body)
+    else:
+        code.body = compile_block(context, node.body)
     return code
 
 
@@ -78,20 +78,24 @@ def run_module_statement(machine: Machine, module: Module, statement: ast.stmt) 
     frame = Frame(module, None, None, None)
     frame.vars = module.vars
     execute: Exec = compile_statement(context, statement)
-    phase, go_on, speculation, handlers, decisions = (
+    held = (
         machine.phase, machine.go_on, machine.speculation, machine.handlers, machine.path_decisions,
+        machine.oldest_touched, machine.trail, machine.clock,
     )  # fmt: skip
-    touched = machine.oldest_touched
-    machine.phase, machine.go_on, machine.speculation, machine.handlers = 0, True, 0, []
-    machine.path_decisions = None
-    failures = len(machine.failures)
-    trail, machine.trail = machine.trail, []
+    failures, undecided = len(machine.failures), len(machine.undecided)
+    machine.phase, machine.go_on, machine.speculation, machine.handlers, machine.path_decisions = 0, True, 0, [], None
+    # What a module's own statements do belongs to nobody's launch and is never taken back.
+    machine.trail = []
+    machine.clock = machine.module_clock
+    machine.module_depth += 1
     try:
         execute(frame)
     finally:
-        # What a module's own statements do belongs to nobody's launch and is never taken back.
-        machine.trail = trail
-        machine.phase, machine.go_on, machine.speculation, machine.handlers = phase, go_on, speculation, handlers
-        machine.path_decisions = decisions
-        machine.oldest_touched = touched
+        machine.module_depth -= 1
+        machine.module_clock = machine.clock
+        (
+            machine.phase, machine.go_on, machine.speculation, machine.handlers, machine.path_decisions,
+            machine.oldest_touched, machine.trail, machine.clock,
+        ) = held  # fmt: skip
         del machine.failures[failures:]
+        del machine.undecided[undecided:]

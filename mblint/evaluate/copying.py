@@ -5,56 +5,115 @@ from __future__ import annotations
 from typing import Any
 
 from mblint.evaluate.machine import Machine
+from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import Instance, KnownIterator, Partial, TrackedDict
 
+DEEPEST = 60
 
-def copy_value(machine: Machine, value: Any, seen: dict[int, Any] | None = None) -> Any:
+
+def copy_value(machine: Machine, value: Any, seen: dict[int, Any] | None = None, depth: int = 0) -> Any:
     """A deep copy of instances and containers; classes, functions and constants are shared."""
     kind = type(value)
+    if kind not in COPIED and not isinstance(value, (dict, list)):
+        return value
+    seen = {} if seen is None else seen
+    held = seen.get(id(value))
+    if held is not None:
+        return held
+    if depth > DEEPEST:
+        return Unknown("a value nested too deeply to be copied")
+    made: Any
     if kind is Instance:
-        seen = {} if seen is None else seen
-        held = seen.get(id(value))
-        if held is not None:
-            return held
-        copy = machine.new_instance(value.cls, value.reason)
-        seen[id(value)] = copy
-        copy.origin = dict(value.origin)
-        attrs = copy.attrs
-        for name, inner in value.attrs.items():
-            if type(inner) in _COPIED:
-                inner = copy_value(machine, inner, seen)
-            attrs[name] = inner
-        return copy
-    if kind is dict or kind is list or kind is set or kind is TrackedDict or kind is tuple or kind is KnownIterator or kind is Partial:
-        seen = {} if seen is None else seen
-        held = seen.get(id(value))
-        if held is not None:
-            return held
-        if kind is list:
-            made: Any = []
-            seen[id(value)] = made
-            made.extend(copy_value(machine, inner, seen) if type(inner) in _COPIED else inner for inner in value)
-        elif kind is tuple:
-            if not any(type(inner) in _COPIED for inner in value):
-                return value
-            made = tuple(copy_value(machine, inner, seen) for inner in value)
-        elif kind is set:
-            made = set(value)
-        elif kind is KnownIterator:
-            made = KnownIterator([copy_value(machine, inner, seen) for inner in value.items])
-            made.index = value.index
-        elif kind is Partial:
-            made = Partial(value.function, copy_value(machine, value.args, seen), copy_value(machine, value.kwargs, seen))
-        else:
-            made = kind()
-            seen[id(value)] = made
-            for key, inner in value.items():
-                made[key] = copy_value(machine, inner, seen) if type(inner) in _COPIED else inner
-            if kind is TrackedDict:
-                made.sites = value.sites
+        made = machine.new_instance(value.cls, value.reason)
         seen[id(value)] = made
-        return machine.born(made)
-    return value
+        made.origin = dict(value.origin)
+        attrs = made.attrs
+        for name, inner in value.attrs.items():
+            if type(inner) in COPIED:
+                inner = copy_value(machine, inner, seen, depth + 1)
+            attrs[name] = inner
+        return made
+    if isinstance(value, list):
+        made = kind()
+        seen[id(value)] = made
+        made.extend([copy_value(machine, inner, seen, depth + 1) if type(inner) in COPIED else inner for inner in value])
+    elif kind is tuple:
+        if not any(type(inner) in COPIED for inner in value):
+            return value
+        made = tuple([copy_value(machine, inner, seen, depth + 1) for inner in value])
+    elif kind is set:
+        made = set(value)
+    elif kind is KnownIterator:
+        made = KnownIterator([], iter(()))
+        if value.source is not None:
+            return Unknown("a copy of a generator")
+        made = KnownIterator([copy_value(machine, inner, seen, depth + 1) for inner in value.items])
+        made.index = value.index
+    elif kind is Partial:
+        args, kwargs = copy_value(machine, value.args, seen, depth + 1), copy_value(machine, value.kwargs, seen, depth + 1)
+        made = Partial(value.function, args, kwargs)
+    elif kind is Unknown:
+        return _copy_unknown(machine, value, seen, depth)
+    else:
+        made = value.empty() if isinstance(value, TrackedDict) else kind()
+        seen[id(value)] = made
+        for key, inner in value.items():
+            made[key] = copy_value(machine, inner, seen, depth + 1) if type(inner) in COPIED else inner
+        if isinstance(value, TrackedDict):
+            made.sites = dict(value.sites)
+    seen[id(value)] = made
+    return machine.born(made)
 
 
-_COPIED = frozenset({Instance, dict, list, set, TrackedDict, tuple, KnownIterator, Partial})
+def _copy_unknown(machine: Machine, value: Unknown, seen: dict[int, Any], depth: int) -> Unknown:
+    """The copy of one of several objects is one of their copies."""
+    if value.options is None and not value.reach:
+        return value
+    options = value.options
+    if options is not None:
+        options = tuple([copy_value(machine, option, seen, depth + 1) for option in options])
+    reach = tuple([copy_value(machine, held, seen, depth + 1) for held in value.reach])
+    return Unknown(value.reason, value.span, value.partial, many=value.many, options=options, reach=reach, apart=value.apart)
+
+
+COPIED = frozenset({Instance, dict, list, set, TrackedDict, tuple, KnownIterator, Partial, Unknown})
+
+
+def oldest(machine: Machine, value: Any) -> int:
+    """The birth of the oldest mutable object in a value: a call that gives back one that was there before cannot be
+    remembered, because its callers share it."""
+    least = machine.clock
+    births = machine.container_birth
+    pending = [value]
+    seen: set[int] = set()
+    while pending:
+        held = pending.pop()
+        kind = type(held)
+        if kind is Instance:
+            if id(held) not in seen:
+                seen.add(id(held))
+                least = min(least, held.birth)
+                pending.extend(held.attrs.values())
+        elif kind is tuple:
+            pending.extend(held)
+        elif kind is Unknown:
+            pending.extend(held.reach if held.options is None else held.options)
+        elif isinstance(held, (list, dict, set, KnownIterator)) and id(held) not in seen:
+            seen.add(id(held))
+            least = min(least, births.get(id(held), 0))
+            if isinstance(held, dict):
+                pending.extend(held.values())
+            elif isinstance(held, KnownIterator):
+                return 0
+            else:
+                pending.extend(held)
+        elif kind is Partial:
+            pending.extend([*held.args, *held.kwargs.values(), held.function])
+        elif kind not in _SHARED and (hasattr(held, "closure") or hasattr(held, "receiver")):
+            # A function that holds on to the variables of a call, or to an object.
+            if getattr(held, "closure", None) is not None or hasattr(held, "receiver"):
+                return 0
+    return least
+
+
+_SHARED = frozenset({int, float, str, bool, type(None)})

@@ -28,24 +28,27 @@ class StopEvaluation(Exception):
 
 
 class NeedFork(Exception):
-    """A branch on an unknown value leaves the function on one side: the call must be run for both."""
-
-    def __init__(self, frame: Any, reason: str = "") -> None:
-        super().__init__()
-        self.frame = frame
-        self.reason = reason
+    """Not raised any more: a branch on an unknown value is joined where its ways meet."""
 
 
 class Failure:
     """A check that failed: an exception that was reached for certain and not caught.
 
-    `guards` are the (object, attribute) pairs that the conditions on the way to it read; `implicit` is set when the language raised it (None + 1).
+    `guards` are the (object, attribute) pairs that the conditions on the way to it read; `implicit` is set when the
+    language raised it (None + 1).
     """
 
     __slots__ = ("exception", "guards", "implicit", "message", "phase", "site", "trace")
 
     def __init__(
-        self, exception: str, message: str, site: Any, trace: Any, guards: tuple[Any, ...], implicit: bool, phase: int
+        self,
+        exception: str,
+        message: str,
+        site: Any,
+        trace: Any,
+        guards: tuple[Any, ...],
+        implicit: bool,
+        phase: int,
     ) -> None:
         self.exception = exception
         self.message = message

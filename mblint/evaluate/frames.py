@@ -20,22 +20,25 @@ Exec = Callable[["Frame"], Any]
 class Frame:
     """The variables of one call. `parent` is the frame of the enclosing function (not of the caller)."""
 
-    __slots__ = ("blamed", "cls", "decisions", "forks", "function", "module", "parent", "result", "scope", "trace", "vars", "yields")
+    __slots__ = ("blamed", "cls", "exception", "function", "mark", "module", "parent", "pending", "result", "scope", "trace", "vars")
 
-    def __init__(self, module: Module, parent: Frame | None, function: FunctionValue | None, trace: Any) -> None:
+    def __init__(self, module: Module, parent: Frame | None, function: FunctionValue | None, trace: Any, mark: int = 0) -> None:
         self.module = module
         self.parent = parent
         self.function = function
         self.trace = trace
         self.vars: dict[str, Any] = {}
         self.result: Any = None
-        self.yields: list[Any] | None = None
+        self.mark = mark
+        """Length of the trail when the call began."""
+        self.pending: list[Any] | None = None
+        """Ways that have left a loop or the function where a condition was not known (Outcome); see control.py."""
         self.cls: ClassValue | None = None
         self.scope: Scope | None = None
+        self.exception: Any = None
+        """The exception that a handler of this call is dealing with."""
         self.blamed = False
         """A check of this call has failed already: what breaks after it is its consequence."""
-        self.decisions: list[bool] | None = None
-        self.forks = 0
 
     def scope_for_children(self) -> Scope | None:
         """The compile-time scope that functions defined in this frame are nested in."""
@@ -49,11 +52,12 @@ class Frame:
 class Scope:
     """Which names a function binds, found before it is compiled."""
 
-    __slots__ = ("globals", "is_class", "locals", "nonlocals", "parent")
+    __slots__ = ("globals", "is_class", "is_comprehension", "locals", "nonlocals", "parent")
 
-    def __init__(self, parent: Scope | None, is_class: bool = False) -> None:
+    def __init__(self, parent: Scope | None, is_class: bool = False, is_comprehension: bool = False) -> None:
         self.parent = parent
         self.is_class = is_class
+        self.is_comprehension = is_comprehension
         self.locals: set[str] = set()
         self.globals: set[str] = set()
         self.nonlocals: set[str] = set()
@@ -62,15 +66,18 @@ class Scope:
 class Code:
     """A function body ready to run."""
 
-    __slots__ = ("body", "is_generator", "kwarg", "kwonly", "positional", "posonly_count", "scope", "simple", "special", "vararg")
+    __slots__ = ("body", "generate", "is_generator", "kwarg", "kwonly", "node", "positional", "posonly_count", "scope", "simple", "special", "vararg")
 
-    def __init__(self) -> None:
+    def __init__(self, node: ast.AST) -> None:
+        self.node = node
         self.positional: list[str] = []
         self.posonly_count = 0
         self.kwonly: list[str] = []
         self.vararg: str | None = None
         self.kwarg: str | None = None
         self.body: Exec | None = None
+        self.generate: Callable[[Frame], Any] | None = None
+        """The body of a generator function."""
         self.is_generator = False
         self.scope: Scope | None = None
         self.simple = False
@@ -98,7 +105,7 @@ class _Binder(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.scope.locals.add(node.name)
-        for part in [*node.decorator_list, *node.bases]:
+        for part in [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]:
             self.visit(part)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
@@ -139,6 +146,11 @@ class _Binder(ast.NodeVisitor):
     def visit_MatchStar(self, node: ast.MatchStar) -> None:
         if node.name:
             self.scope.locals.add(node.name)
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        if node.rest:
+            self.scope.locals.add(node.rest)
+        self.generic_visit(node)
 
     def visit_Yield(self, node: ast.Yield) -> None:
         self.has_yield = True

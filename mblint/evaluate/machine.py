@@ -11,38 +11,47 @@ from collections.abc import Iterable
 from typing import Any
 
 from mblint.evaluate import errors
-from mblint.evaluate.errors import BudgetExceeded, Failure, Raised
+from mblint.evaluate.budget import Budget, Limits
+from mblint.evaluate.errors import Failure, Raised
+from mblint.evaluate.heap import LENGTH, snapshot, take_back
 from mblint.evaluate.modules import ModuleTable
-from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.unknown import Unknown, rest
 from mblint.evaluate.values import (
     MISSING,
+    REST,
+    BoundMethod,
     BuiltinClass,
     ClassValue,
     ExceptionValue,
     Instance,
     KnownIterator,
+    Partial,
     Write,
 )
 
 PHASE_RECIPE, PHASE_OVERRIDE, PHASE_LAUNCH = 0, 1, 2
 
 
-class Limits:
-    """Bounds of one evaluation."""
+class Guard:
+    """A `try` whose body is running: the exception types that it takes (None: all), where its trail begins, and the
+    exceptions that only some of the ways through the body raise."""
 
-    steps = 3_000_000
-    depth = 90
-    container = 200_000
-    """Most elements of one list, dict, set or string piece that evaluation may build."""
-    forks = 4
-    """Unknown branches with an early exit that one call may split on (2**forks runs)."""
-    loop = 100_000
+    __slots__ = ("mark", "raises", "types")
+
+    def __init__(self, types: tuple[Any, ...] | None, mark: int) -> None:
+        self.types = types
+        self.mark = mark
+        self.raises: list[tuple[Raised, Any]] = []
+
+    def takes(self, value: object) -> bool:
+        return self.types is None or any(exception_matches(value, type_) is not False for type_ in self.types)
 
 
-class Machine:
+class Machine(Budget):
     """One evaluator: modules, heap trail, budget, and what was found on the way."""
 
     def __init__(self, modules: ModuleTable, facts: Any) -> None:
+        super().__init__()
         self.modules = modules
         modules.machine = self
         self.facts = facts
@@ -56,12 +65,21 @@ class Machine:
         self.failures: list[Failure] = []
         self.undecided: list[tuple[Any, str]] = []
         """Branches on unknown values that guard a check: (site, reason)."""
-        self.handlers: list[Any] = []
-        self.steps = 0
-        self.depth = 0
+        self.handlers: list[Guard] = []
+        self.asides = 0
+        """How many exceptions of only some ways have been kept for a `try` further out."""
         self.clock = 1
+        """Counts objects; those that modules made themselves have negative births."""
+        self.module_clock = -(1 << 60)
+        self.module_depth = 0
+        """How many top-level statements of modules are running inside each other."""
         self.oldest_touched = sys.maxsize
+        """Birth of the oldest object that was changed: tells whether a call changed only what it made itself."""
         self.container_birth: dict[int, int] = {}
+        self.shared_changed: dict[str, bool] = {}
+        """Not empty while something that functions can reach without arguments differs from what modules made it."""
+        self.escaped: list[Any] = []
+        """Mutable objects that were stored in objects that are not known."""
         self.memo: dict[Any, Any] = {}
         self.compiled: dict[Any, Any] = {}
         self.special_functions: dict[str, Any] = {}
@@ -69,10 +87,14 @@ class Machine:
         self.env_reads: dict[str, Any] = {}
         self.env_read_count = 0
         """How often evaluated code asked for an environment variable: a call that did is not remembered."""
+        self.argument_reads = 0
+        """How often evaluated code parsed a command line, whose defaults were taken then."""
         self.notes: list[Any] = []
         self.path_decisions: list[bool] | None = None
         """Decisions for unknown branches while a recipe's alternatives are enumerated."""
         self.path_taken: list[tuple[Any, bool, str]] = []
+        self.strict = False
+        """Let errors of the evaluator's own models of library functions through (tests)."""
 
     # --- trail -------------------------------------------------------------------------------------------------
 
@@ -83,45 +105,42 @@ class Machine:
         """Take back every change since `mark`."""
         trail = self.trail
         while len(trail) > mark:
-            entry = trail.pop()
-            if len(entry) == 3:
-                target, key, old = entry
-                if old is MISSING:
-                    target.pop(key, None)
-                else:
-                    target[key] = old
-            else:
-                target, old = entry
-                if isinstance(target, dict):
-                    target.clear()
-                    target.update(old)
-                elif isinstance(target, set):
-                    target.clear()
-                    target.update(old)
-                elif isinstance(target, list):
-                    target[:] = old
-                else:
-                    target.index = old
+            take_back(trail.pop())
 
     def forget(self, mark: int) -> None:
         """Keep the changes since `mark` for good."""
         del self.trail[mark:]
 
+    def _touched(self, birth: int) -> None:
+        if birth < self.oldest_touched:
+            self.oldest_touched = birth
+        if birth < 0 and not self.module_depth and not self.shared_changed:
+            self.store_shared()
+
+    def store_shared(self) -> None:
+        """Module-level state is about to change: results of earlier calls may not hold any more."""
+        self.oldest_touched = 0
+        if not self.module_depth and not self.shared_changed:
+            self.trail.append((self.shared_changed, "changed", MISSING))
+            self.shared_changed["changed"] = True
+
     def touch(self, container: Any) -> None:
         """Announce that a dict, list, set or iterator is about to change."""
-        if type(container) is not KnownIterator:
-            # An iterator is used up where it was made; only shared containers make a call impure.
-            birth = self.container_birth.get(id(container), 0)
-            if birth < self.oldest_touched:
-                self.oldest_touched = birth
-        if isinstance(container, dict):
-            self.trail.append((container, dict(container)))
-        elif isinstance(container, set):
-            self.trail.append((container, set(container)))
-        elif isinstance(container, list):
-            self.trail.append((container, list(container)))
-        else:
-            self.trail.append((container, container.index))
+        self._touched(self.container_birth.get(id(container), 0))
+        held = snapshot(container)
+        self.trail.append((container, held))
+        if type(held) is not int and len(held) > 256:
+            self.step(len(held) >> 5)
+
+    def touch_entry(self, container: dict[Any, Any], key: Any) -> None:
+        """Announce that one entry of a dict is about to be set."""
+        self._touched(self.container_birth.get(id(container), 0))
+        self.trail.append((container, key, container.get(key, MISSING)))
+
+    def touch_end(self, container: list[Any]) -> None:
+        """Announce that elements are about to be appended."""
+        self._touched(self.container_birth.get(id(container), 0))
+        self.trail.append((container, LENGTH, len(container)))
 
     def born(self, container: Any) -> Any:
         """Announce a container that was just made by evaluated code."""
@@ -141,48 +160,64 @@ class Machine:
 
     def write(self, instance: Instance, name: str, value: object, site: Any, trace: Any) -> None:
         """Set an attribute without hooks, remembering who did."""
-        attrs, origin, trail = instance.attrs, instance.origin, self.trail
-        if instance.birth < self.oldest_touched:
-            self.oldest_touched = instance.birth
+        birth = instance.birth
+        if birth < self.oldest_touched or birth < 0:
+            self._touched(birth)
+        attrs, origin = instance.attrs, instance.origin
         before = origin.get(name)
-        trail.append((attrs, name, attrs.get(name, MISSING)))
-        trail.append((origin, name, before if before is not None else MISSING))
+        self.trail.append((instance, name, attrs.get(name, MISSING), before))
         attrs[name] = value
         origin[name] = Write(site, value, before, trace, self.phase)
 
-    def havoc(self, value: object, reason: str, seen: set[int] | None = None) -> None:
+    def remove(self, instance: Instance, name: str) -> None:
+        """del instance.name, without hooks."""
+        self._touched(instance.birth)
+        self.trail.append((instance, name, instance.attrs[name], instance.origin.get(name)))
+        del instance.attrs[name]
+        instance.origin.pop(name, None)
+
+    def havoc(self, value: object, reason: str) -> None:
         """Unknown code got hold of `value`: forget everything it could have changed."""
-        seen = seen if seen is not None else set()
-        if id(value) in seen:
-            return
-        seen.add(id(value))
-        if isinstance(value, Instance):
-            for name, held in list(value.attrs.items()):
-                if isinstance(held, Instance):
-                    self.havoc(held, reason, seen)
-                elif not isinstance(held, Unknown):
-                    self.write(value, name, Unknown(reason), None, None)
-        elif isinstance(value, dict) and value:
-            self.touch(value)
-            for key, held in list(value.items()):
-                if isinstance(held, Instance):
-                    self.havoc(held, reason, seen)
-                else:
-                    value[key] = Unknown(reason)
-        elif isinstance(value, list):
-            for held in value:
-                if isinstance(held, Instance):
-                    self.havoc(held, reason, seen)
-        elif isinstance(value, tuple):
-            for held in value:
-                self.havoc(held, reason, seen)
+        seen: set[int] = set()
+        pending = [value]
+        while pending:
+            held = pending.pop()
+            if id(held) in seen:
+                continue
+            seen.add(id(held))
+            if isinstance(held, Instance):
+                for name, inner in list(held.attrs.items()):
+                    pending.append(inner)
+                    if not isinstance(inner, (Instance, Unknown)):
+                        self.write(held, name, Unknown(reason), None, None)
+            elif isinstance(held, dict):
+                pending.extend(held.values())
+                self.touch(held)
+                for key, inner in held.items():
+                    if not isinstance(inner, Instance):
+                        held[key] = Unknown(reason)
+                held[REST] = rest(reason)
+            elif isinstance(held, list):
+                pending.extend(held)
+                self.touch(held)
+                held[:] = [rest(reason, reach=tuple(e for e in held if isinstance(e, (Instance, list, dict, set))))]
+            elif isinstance(held, set):
+                self.touch(held)
+                held.clear()
+                held.add(rest(reason))
+            elif isinstance(held, tuple):
+                pending.extend(held)
+            elif isinstance(held, Unknown):
+                pending.extend(held.reach if held.options is None else held.options)
+            elif isinstance(held, BoundMethod):
+                pending.append(held.receiver)
+            elif isinstance(held, Partial):
+                pending.extend([held.function, *held.args, *held.kwargs.values()])
+            elif isinstance(held, KnownIterator):
+                self.touch(held)
+                held.index = len(held.items)
 
     # --- failures ----------------------------------------------------------------------------------------------
-
-    def step(self, count: int = 1) -> None:
-        self.steps += count
-        if self.steps > Limits.steps:
-            raise BudgetExceeded(f"more than {Limits.steps:,} steps")
 
     def implicit(self, type_: type[BaseException], message: str, site: Any, frame: Any) -> object:
         """Python itself would raise here. Returns the value to go on with when that is wanted."""
@@ -203,19 +238,16 @@ class Machine:
         self.failures.append(Failure(type_.__name__, message, site, frame.trace, reads, True, self.phase))
         return Unknown(f"{type_.__name__}: {message}", site.span() if site else None)
 
+    def guard_for(self, value: object) -> Guard | None:
+        """The innermost `try` that is being executed and has a handler for this exception."""
+        for guard in reversed(self.handlers):
+            if guard.takes(value):
+                return guard
+        return None
+
     def catches(self, value: object) -> bool:
         """True when a `try` that is being executed has a handler for this exception."""
-        for types in reversed(self.handlers):
-            if types is None:
-                return True
-            for type_ in types:
-                if exception_matches(value, type_) is not False:
-                    return True
-        return False
-
-    def check_size(self, count: int) -> None:
-        if count > Limits.container:
-            raise BudgetExceeded(f"a value of more than {Limits.container:,} elements")
+        return bool(self.handlers) and self.guard_for(value) is not None
 
 
 def exception_matches(value: object, type_: object) -> bool | None:
@@ -254,4 +286,4 @@ def exception_text(value: object) -> str:
     return " ".join(" ".join(part.split()) for part in parts)
 
 
-__all__ = ["Limits", "Machine", "errors", "exception_matches", "exception_name", "exception_text"]
+__all__ = ["Guard", "Limits", "Machine", "errors", "exception_matches", "exception_name", "exception_text"]

@@ -1,12 +1,17 @@
-"""Classes and attributes: method order, descriptors, hooks, dataclass fields."""
+"""Attributes: reading, setting and deleting, with descriptors and hooks."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
-from mblint.evaluate.machine import Machine
-from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.classes import class_lookup, find_in_class, finish_class, hooks_of, is_instance, is_subclass
+from mblint.evaluate.errors import Raised
+from mblint.evaluate.heap import collect
+from mblint.evaluate.machine import Guard, Machine, exception_name
+from mblint.evaluate.unknown import Unknown, count_unknown, like
 from mblint.evaluate.values import (
     MISSING,
     BoundMethod,
@@ -15,269 +20,160 @@ from mblint.evaluate.values import (
     ClassMethod,
     ClassValue,
     EnumMember,
-    ExceptionValue,
     External,
-    Field,
     FunctionValue,
     Instance,
-    Partial,
     Property,
     StaticMethod,
     SuperValue,
-    UnionValue,
 )
 
-TRANSPARENT = frozenset(
-    {"abc.ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol", "typing_extensions.Generic", "object"}
-)
-"""Bases of libraries that add no attributes worth asking for."""
-
-ENUM_BASES = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
-
-
-def method_order(cls: ClassValue) -> tuple[object, ...]:
-    """The C3 linearisation; falls back to depth first where bases are not known or contradict."""
-
-    def order_of(base: object) -> list[object]:
-        if isinstance(base, ClassValue):
-            return list(base.cached_mro)
-        return [base]
-
-    sequences = [order_of(base) for base in cls.bases] + [list(cls.bases)]
-    result: list[object] = [cls]
-    while True:
-        sequences = [sequence for sequence in sequences if sequence]
-        if not sequences:
-            return tuple(result)
-        for sequence in sequences:
-            head = sequence[0]
-            if not any(head in other[1:] for other in sequences):
-                break
-        else:
-            head = sequences[0][0]
-        result.append(head)
-        for sequence in sequences:
-            while head in sequence:
-                sequence.remove(head)
-
-
-def find_in_class(cls: ClassValue, name: str, after: ClassValue | None = None) -> Any:
-    """An attribute along the method order (after a class, for super()); MISSING when nobody has it."""
-    skipping = after is not None
-    for base in cls.cached_mro:
-        if skipping:
-            if base is after:
-                skipping = False
-            continue
-        if isinstance(base, ClassValue) and name in base.namespace:
-            return base.namespace[name]
-    return MISSING
-
-
-def class_lookup(cls: ClassValue | None, name: str) -> Any:
-    """A method along the method order, or None."""
-    if cls is None:
-        return None
-    found = find_in_class(cls, name)
-    return None if found is MISSING else found
-
-
-class Hooks:
-    """Which special methods a class has, so that the common case stays fast."""
-
-    __slots__ = ("getattr", "post_init", "setattr")
-
-    def __init__(self, cls: ClassValue) -> None:
-        self.setattr = class_lookup(cls, "__setattr__")
-        self.getattr = class_lookup(cls, "__getattr__")
-        self.post_init = class_lookup(cls, "__post_init__")
-
-
-def hooks_of(cls: ClassValue) -> Hooks:
-    if cls.hooks is None:
-        cls.hooks = Hooks(cls)
-    hooks: Hooks = cls.hooks
-    return hooks
+PLAIN = frozenset({int, float, str, bool, type(None), bytes, tuple})
 
 
 def bind(machine: Machine, found: Any, receiver: Any, cls: Any, site: Any, frame: Any) -> Any:
     """The descriptor protocol for a class attribute reached through an instance or a class."""
-    if type(found) is FunctionValue:
+    kind = type(found)
+    if kind is FunctionValue:
         return BoundMethod(found, receiver) if receiver is not None else found
-    if type(found) is StaticMethod:
+    if kind is StaticMethod:
         return found.function
-    if type(found) is ClassMethod:
+    if kind is ClassMethod:
         return BoundMethod(found.function, cls)
-    if type(found) is Property:
-        if receiver is None:
-            return found
-        from mblint.evaluate.calls import call
-
-        return call(machine, found.getter, [receiver], {}, site, frame)
-    if type(found) is Builtin and found.name.startswith("method:") and receiver is not None:
+    if kind is Property:
+        return found if receiver is None else _property_value(machine, found, receiver, site, frame)
+    if kind is Builtin and found.name.startswith("method:") and receiver is not None:
         return BoundMethod(found, receiver)
+    if kind is Instance and found.cls is not None:
+        getter = class_lookup(found.cls, "__get__")
+        if getter is not None:
+            from mblint.evaluate.calls import call
+
+            return call(machine, BoundMethod(getter, found), [receiver, cls], {}, site, frame)
     return found
+
+
+def _property_value(machine: Machine, found: Property, receiver: Any, site: Any, frame: Any) -> Any:
+    from mblint.evaluate.calls import call
+
+    value = call(machine, found.getter, [receiver], {}, site, frame)
+    if found.cached and isinstance(receiver, Instance) and isinstance(found.getter, FunctionValue):
+        name = found.getter.name
+        machine.write(receiver, name, value, None, None)
+        receiver.origin.pop(name, None)
+    return value
 
 
 def get_attribute(machine: Machine, target: Any, name: str, site: Any, frame: Any, default: Any = MISSING) -> Any:
     """target.name. With `default`, a missing attribute gives it (getattr with three arguments)."""
     kind = type(target)
     if kind is Instance:
-        attrs = target.attrs
-        cls = target.cls
-        if name in attrs:
-            if cls is not None and cls.plan is not None and name in cls.plan:
-                pass  # a property of that name wins over the instance
-            else:
-                return attrs[name]
-        if cls is None:
-            child = Unknown(target.reason or "unknown object", site.span() if site else None)
-            return child
-        found = find_in_class(cls, name)
-        if found is not MISSING:
-            if default is not MISSING and type(found) is Property:
-                return _property_or(machine, found, target, cls, site, frame, default)
-            return bind(machine, found, target, cls, site, frame)
-        if name == "__class__":
-            return cls
-        if name == "__dict__":
-            return attrs
-        hook = hooks_of(cls).getattr
-        if hook is not None:
-            from mblint.evaluate.calls import call
-            from mblint.evaluate.errors import Raised
-            from mblint.evaluate.machine import exception_name
-
-            if default is MISSING:
-                return call(machine, BoundMethod(hook, target), [name], {}, site, frame)
-            machine.handlers.append((BuiltinClass(AttributeError),))
-            try:
-                return call(machine, BoundMethod(hook, target), [name], {}, site, frame)
-            except Raised as raised:
-                if exception_name(raised.value) == "AttributeError":
-                    return default
-                raise
-            finally:
-                machine.handlers.pop()
-        if cls.opaque:
-            return Unknown(f"{cls.name} has bases that are not known", site.span() if site else None)
-        special = _special_attribute(target, cls, name)
-        if special is not MISSING:
-            return special
-        if default is not MISSING:
-            return default
-        return machine.implicit(AttributeError, f"'{cls.name}' object has no attribute '{name}'", site, frame)
+        return _instance_attribute(machine, target, name, site, frame, default)
     if kind is Unknown:
-        return Unknown(target.reason, target.span)
+        return _unknown_attribute(machine, target, name, site, frame, default)
     if kind is ClassValue:
         return class_attribute(machine, target, name, site, frame, default)
     if kind is External:
         from mblint.evaluate.library import library_attribute
 
         return library_attribute(machine, target, name)
-    if kind is EnumMember:
-        if name in ("name", "_name_"):
-            return target.name
-        if name in ("value", "_value_"):
-            return target.value
-        found = find_in_class(target.cls, name)
-        if found is not MISSING:
-            return bind(machine, found, target, target.cls, site, frame)
-        if isinstance(target.value, str) and hasattr(str, name):
-            from mblint.evaluate.natives import native_attribute
-
-            return native_attribute(machine, target.value, name, site, frame, default)
-        return default if default is not MISSING else Unknown(f"{target!r}.{name}")
     if kind is SuperValue:
         return super_attribute(machine, target, name, site, frame, default)
-    if kind is BoundMethod:
-        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            return get_attribute(machine, target.function, name, site, frame, default)
-        if name == "__self__":
-            return target.receiver
-        if name == "__func__":
-            return target.function
-        if isinstance(target.function, FunctionValue) and name in target.function.attrs:
-            return target.function.attrs[name]
-        return default if default is not MISSING else Unknown(f"attribute {name} of a method")
-    if kind is FunctionValue:
-        if name == "__name__":
-            return target.name
-        if name == "__qualname__":
-            return target.qualname
-        if name == "__module__":
-            return target.module.name
-        if name == "__doc__":
-            return ast.get_docstring(target.node) if not isinstance(target.node, ast.Lambda) else None
-        if name in target.attrs:
-            return target.attrs[name]
-        if name == "cache_clear":
-            return Builtin("cache_clear", lambda *_: None)
-        if name == "__wrapped__":
-            return default if default is not MISSING else Unknown("__wrapped__")
-        return default if default is not MISSING else machine.implicit(
-            AttributeError, f"'function' object has no attribute '{name}'", site, frame
-        )  # fmt: skip
-    if kind is Partial:
-        if name == "func":
-            return target.function
-        if name == "args":
-            return target.args
-        if name == "keywords":
-            return dict(target.kwargs)
-        return default if default is not MISSING else Unknown(f"attribute {name} of a partial")
-    if kind is Field:
-        if name == "name":
-            return target.name
-        if name == "default":
-            return target.default if target.default is not MISSING else External("dataclasses.MISSING")
-        if name == "default_factory":
-            return target.factory if target.factory is not MISSING else External("dataclasses.MISSING")
-        if name == "init":
-            return target.init
-        if name == "type":
-            return ast.unparse(target.annotation) if target.annotation is not None else None
-        if name == "metadata":
-            return target.metadata if target.metadata is not None else {}
-        return Unknown(f"field attribute {name}")
-    if kind is UnionValue:
-        return target.members if name == "__args__" else Unknown(f"attribute {name} of a union")
-    if kind is ExceptionValue:
-        return list(target.args) if name == "args" else Unknown(f"attribute {name} of an exception")
-    if kind is Property and name in ("setter", "getter", "deleter"):
+    from mblint.evaluate.attributes import other_attribute
 
-        def make(machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
-            return Property(target.getter, args[0]) if name == "setter" else target
-
-        return Builtin("property.setter", make)
-    from mblint.evaluate.modules import Module
-
-    if isinstance(target, Module) or hasattr(target, "lookup"):
-        found = target.lookup(name)
-        if found is not MISSING:
-            return found
-        if default is not MISSING:
-            return default
-        return Unknown(f"module {target.name} has no {name}", site.span() if site else None)
-    from mblint.evaluate.natives import native_attribute
-
-    return native_attribute(machine, target, name, site, frame, default)
+    return other_attribute(machine, target, name, site, frame, default)
 
 
-def _property_or(machine: Machine, found: Property, target: Instance, cls: ClassValue, site: Any, frame: Any, default: Any) -> Any:
-    """A property for getattr with a default and for hasattr: an AttributeError inside it gives the default."""
-    from mblint.evaluate.errors import Raised
-    from mblint.evaluate.machine import exception_name
-
-    machine.handlers.append((BuiltinClass(AttributeError),))
-    try:
+def _instance_attribute(machine: Machine, target: Instance, name: str, site: Any, frame: Any, default: Any) -> Any:
+    attrs = target.attrs
+    cls = target.cls
+    # A property of that name wins over what the instance holds.
+    if name in attrs and (cls is None or cls.plan is None or name not in cls.plan):
+        return attrs[name]
+    if cls is None:
+        return Unknown(target.reason or "unknown object", site.span() if site else None)
+    found = find_in_class(cls, name)
+    if found is not MISSING:
+        if type(found) is Property and hooks_of(cls).getattr is not None:
+            return _or_hook(machine, target, name, lambda: bind(machine, found, target, cls, site, frame), site, frame, default)
+        if default is not MISSING and type(found) is Property:
+            return attempt(machine, lambda: bind(machine, found, target, cls, site, frame), default, frame)
         return bind(machine, found, target, cls, site, frame)
+    if name == "__class__":
+        return cls
+    if name == "__dict__":
+        return attrs
+    hook = hooks_of(cls).getattr
+    if hook is not None:
+        from mblint.evaluate.calls import call
+
+        if default is MISSING:
+            return call(machine, BoundMethod(hook, target), [name], {}, site, frame)
+        return attempt(machine, lambda: call(machine, BoundMethod(hook, target), [name], {}, site, frame), default, frame)
+    if cls.opaque or (cls.builtin_base is not None and hasattr(cls.builtin_base, name)):
+        return Unknown(f"{cls.name} has bases that are not known", site.span() if site else None)
+    special = _special_attribute(target, cls, name)
+    if special is not MISSING:
+        return special
+    if default is not MISSING:
+        return default
+    return machine.implicit(AttributeError, f"'{cls.name}' object has no attribute '{name}'", site, frame)
+
+
+def _or_hook(machine: Machine, target: Instance, name: str, read: Callable[[], Any], site: Any, frame: Any, default: Any) -> Any:
+    """A property whose getter raises AttributeError hands over to __getattr__."""
+    from mblint.evaluate.calls import call
+
+    assert target.cls is not None
+    mark = object()
+    value = attempt(machine, read, mark, frame)
+    if value is not mark:
+        return value
+    hook = BoundMethod(hooks_of(target.cls).getattr, target)
+    if default is MISSING:
+        return call(machine, hook, [name], {}, site, frame)
+    return attempt(machine, lambda: call(machine, hook, [name], {}, site, frame), default, frame)
+
+
+def attempt(machine: Machine, run: Callable[[], Any], default: Any, frame: Any) -> Any:
+    """The value of `run`, or the default when it raises AttributeError; their join when that is not certain."""
+    guard = Guard((BuiltinClass(AttributeError),), machine.mark())
+    machine.handlers.append(guard)
+    try:
+        value = run()
     except Raised as raised:
-        if exception_name(raised.value) == "AttributeError":
-            return default
-        raise
+        if exception_name(raised.value) != "AttributeError" and not guard.takes(raised.value):
+            raise
+        value = default
     finally:
         machine.handlers.pop()
+        if guard.raises:
+            machine.speculation -= 1
+    if not guard.raises:
+        return value
+    from mblint.evaluate.joining import Outcome, apply_join
+
+    ways = [Outcome(collect(machine.trail, guard.mark), value)]
+    ways += [Outcome(seen.changes, default) for _, seen in guard.raises]
+    return apply_join(machine, guard.mark, ways, "an attribute that may be missing")
+
+
+def _unknown_attribute(machine: Machine, target: Unknown, name: str, site: Any, frame: Any, default: Any) -> Any:
+    """An attribute of one of several objects: what they agree on."""
+    if target.options is None or target.many:
+        return like(target)
+    from mblint.evaluate.control import choose_value
+
+    # What raises goes no further.
+    options = [o for o in target.options if type(o) not in PLAIN or default is not MISSING or hasattr(o, name)]
+    count_unknown()
+    if not options or any(type(option) is External for option in options):
+        return like(target)
+
+    def side(option: Any) -> Callable[[Any], Any]:
+        return lambda inner: get_attribute(machine, option, name, site, inner, default)
+
+    return choose_value(machine, frame, [side(option) for option in options], target.reason, site)
 
 
 def _special_attribute(target: Instance, cls: ClassValue, name: str) -> Any:
@@ -287,7 +183,7 @@ def _special_attribute(target: Instance, cls: ClassValue, name: str) -> Any:
         return cls.module.name
     if name == "__doc__":
         return None
-    if name in ("__init__", "__eq__", "__repr__", "__str__", "__setattr__"):
+    if name in ("__init__", "__eq__", "__repr__", "__str__", "__setattr__", "__hash__"):
         from mblint.evaluate.library import object_method
 
         return BoundMethod(object_method(name), target)
@@ -300,14 +196,32 @@ def class_attribute(machine: Machine, cls: ClassValue, name: str, site: Any, fra
         if name in cls.enum_members:
             return cls.enum_members[name]
         if name == "__members__":
-            return dict(cls.enum_members)
+            return machine.born(dict(cls.enum_members))
     found = find_in_class(cls, name)
     if found is not MISSING:
-        if cls.dataclass and name in cls.field_map and isinstance(found, Field):
-            return found.default
         return bind(machine, found, None, cls, site, frame)
-    if name in ("__name__", "__qualname__"):
-        return cls.name if name == "__name__" else cls.qualname
+    plain = _class_fact(cls, name)
+    if plain is not MISSING:
+        return plain
+    if name in ("__init__", "__new__", "__setattr__", "__eq__", "__init_subclass__", "__delattr__", "__getattribute__"):
+        from mblint.evaluate.library import dataclass_init, object_method
+
+        for base in cls.cached_mro:
+            if name == "__init__" and isinstance(base, ClassValue) and base.dataclass:
+                return dataclass_init(base)
+        return object_method(name)
+    if cls.opaque or (cls.builtin_base is not None and hasattr(cls.builtin_base, name)):
+        return Unknown(f"{cls.name} has bases that are not known", site.span() if site else None)
+    if default is not MISSING:
+        return default
+    return machine.implicit(AttributeError, f"type object '{cls.name}' has no attribute '{name}'", site, frame)
+
+
+def _class_fact(cls: ClassValue, name: str) -> Any:
+    if name == "__name__":
+        return cls.name
+    if name == "__qualname__":
+        return cls.qualname
     if name == "__module__":
         return cls.module.name
     if name == "__dataclass_fields__" and cls.dataclass:
@@ -323,21 +237,9 @@ def class_attribute(machine: Machine, cls: ClassValue, name: str, site: Any, fra
     if name == "__dict__":
         return dict(cls.namespace)
     if name == "__annotations__":
-        return {field: None for field in cls.namespace.get("__annotations__", {})}  # type: ignore[attr-defined]
-    if name == "__init__" and cls.dataclass:
-        from mblint.evaluate.library import dataclass_init
-
-        return dataclass_init(cls)
-    if name in ("__init__", "__new__", "__setattr__", "__post_init__", "__eq__", "__init_subclass__"):
-        from mblint.evaluate.library import object_method
-
-        if name != "__post_init__":
-            return object_method(name)
-    if cls.opaque:
-        return Unknown(f"{cls.name} has bases that are not known", site.span() if site else None)
-    if default is not MISSING:
-        return default
-    return machine.implicit(AttributeError, f"type object '{cls.name}' has no attribute '{name}'", site, frame)
+        annotations: Any = cls.namespace.get("__annotations__", {})
+        return {field: Unknown("an annotation") for field in annotations}
+    return MISSING
 
 
 def super_attribute(machine: Machine, value: SuperValue, name: str, site: Any, frame: Any, default: Any = MISSING) -> Any:
@@ -347,26 +249,32 @@ def super_attribute(machine: Machine, value: SuperValue, name: str, site: Any, f
     if not isinstance(cls, ClassValue):
         return Unknown("super() of a value that is not known")
     found = find_in_class(cls, name, value.after)
-    if found is not MISSING:
-        return bind(machine, found, receiver if isinstance(receiver, Instance) else None, cls, site, frame)
-    if name == "__init__":
-        after = False
-        for base in cls.cached_mro:
-            if base is value.after:
-                after = True
-            elif after and isinstance(base, ClassValue) and base.dataclass:
+    after = False
+    for base in cls.cached_mro:
+        if base is value.after:
+            after = True
+        elif after and name == "__init__" and isinstance(base, ClassValue):
+            if "__init__" in base.namespace:
+                break
+            if base.dataclass:
                 from mblint.evaluate.library import dataclass_init
 
                 return BoundMethod(dataclass_init(base), receiver)
+    if found is not MISSING:
+        return bind(machine, found, receiver if isinstance(receiver, Instance) else None, cls, site, frame)
     from mblint.evaluate.library import object_method
 
-    if name in ("__init__", "__setattr__", "__getattribute__", "__new__", "__init_subclass__", "__delattr__", "__eq__"):
-        return BoundMethod(object_method(name), receiver)
-    if cls.opaque:
+    if name in ("__init__", "__setattr__", "__getattribute__", "__new__", "__init_subclass__", "__delattr__", "__eq__", "__hash__"):
+        method = object_method(name)
+        return method if name == "__new__" else BoundMethod(method, receiver)
+    if cls.opaque or cls.builtin_base is not None:
         return Unknown(f"{cls.name} has bases that are not known", site.span() if site else None)
     if default is not MISSING:
         return default
     return machine.implicit(AttributeError, f"'super' object has no attribute '{name}'", site, frame)
+
+
+# --- setting and deleting ------------------------------------------------------------------------------------------
 
 
 def set_attribute(machine: Machine, target: Any, name: str, value: Any, site: Any, frame: Any) -> None:
@@ -381,191 +289,101 @@ def set_attribute(machine: Machine, target: Any, name: str, value: Any, site: An
 
                 call(machine, BoundMethod(hook, target), [name, value], {}, site, frame)
                 return
-            if cls.plan is not None and name in cls.plan:
-                setter = cls.plan[name]
-                from mblint.evaluate.calls import call
-
-                if setter is not None:
-                    call(machine, setter, [target, value], {}, site, frame)
-                else:
-                    machine.implicit(AttributeError, f"property '{name}' of '{cls.name}' object has no setter", site, frame)
-                return
             if cls.frozen:
-                machine.implicit(AttributeError, f"cannot assign to field '{name}'", site, frame)
+                machine.implicit(dataclasses.FrozenInstanceError, f"cannot assign to field '{name}'", site, frame)
+                return
+            if cls.plan is not None and name in cls.plan:
+                set_through_descriptor(machine, cls, target, name, value, site, frame)
                 return
         machine.write(target, name, value, site, frame.trace)
     elif kind is ClassValue:
+        machine.store_shared()
         machine.store(target.namespace, name, value)
         target.hooks = None
         target.template = None
     elif kind is FunctionValue:
+        machine.store_shared()
         machine.store(target.attrs, name, value)
-    elif kind is Unknown or kind is External:
+    elif kind is Unknown:
+        set_on_unknown(machine, target, value, lambda owner, inner: set_attribute(machine, owner, name, value, site, inner), frame)
+    elif kind is External:
         return
     elif hasattr(target, "lookup") and hasattr(target, "vars"):
-        machine.oldest_touched = 0
         target.lookup(name)
+        machine.store_shared()
         machine.store(target.vars, name, value)
-    elif target is None or isinstance(target, (int, float, str, bool, list, tuple, dict, set)):
-        from mblint.evaluate.operators import describe
+    else:
+        from mblint.evaluate.attributes import set_other
 
-        machine.implicit(AttributeError, f"'{describe(target)}' object has no attribute '{name}'", site, frame)
-
-
-def finish_class(machine: Machine, cls: ClassValue) -> None:
-    """Everything that follows from bases and body: order, enum members, properties."""
-    cls.cached_mro = method_order(cls)
-    plan: dict[str, Any] = {}
-    for base in reversed(cls.cached_mro):
-        if isinstance(base, ClassValue):
-            cls.is_enum = cls.is_enum or base.is_enum
-            cls.opaque = cls.opaque or base.opaque
-            for name, held in base.namespace.items():
-                if type(held) is Property:
-                    plan[name] = held.setter
-                else:
-                    plan.pop(name, None)
-        elif isinstance(base, External):
-            if base.name in ENUM_BASES:
-                cls.is_enum = True
-            elif base.name not in TRANSPARENT:
-                cls.opaque = True
-        elif not isinstance(base, BuiltinClass):
-            cls.opaque = True
-    cls.plan = plan or None
-    if cls.is_enum:
-        _make_members(machine, cls)
+        set_other(machine, target, name, value, site, frame)
 
 
-def _make_members(machine: Machine, cls: ClassValue) -> None:
-    last = 0
-    for base in cls.cached_mro[1:]:
-        if isinstance(base, ClassValue):
-            cls.enum_members.update(base.enum_members)
-    for name, held in list(cls.namespace.items()):
-        if name.startswith("_") or isinstance(held, (FunctionValue, Property, StaticMethod, ClassMethod, ClassValue)):
-            continue
-        value = held
-        if isinstance(held, External) and held.name == "enum.auto()":
-            is_text = any(isinstance(b, External) and b.name == "enum.StrEnum" for b in cls.cached_mro)
-            value = name.lower() if is_text else last + 1
-        if isinstance(value, int):
-            last = value
-        for member in cls.enum_members.values():
-            if type(member.value) is type(value) and member.value == value:
-                cls.enum_members[name] = member
-                break
-        else:
-            cls.enum_members[name] = EnumMember(cls, name, value)
-        del cls.namespace[name]
+def set_through_descriptor(machine: Machine, cls: ClassValue, target: Instance, name: str, value: Any, site: Any, frame: Any) -> None:
+    from mblint.evaluate.calls import call
+
+    assert cls.plan is not None
+    setter = cls.plan[name]
+    if isinstance(setter, Instance):
+        call(machine, BoundMethod(class_lookup(setter.cls, "__set__"), setter), [target, value], {}, site, frame)
+    elif setter is not None:
+        call(machine, setter, [target, value], {}, site, frame)
+    else:
+        machine.implicit(AttributeError, f"property '{name}' of '{cls.name}' object has no setter", site, frame)
 
 
-def is_instance(machine: Machine, value: Any, cls: Any) -> bool | Unknown:
-    """isinstance(value, cls), cls being a class or a (nested) tuple or union of classes."""
-    from mblint.evaluate.operators import any_of
+def set_on_unknown(machine: Machine, target: Unknown, value: Any, put: Callable[[Any, Any], None], frame: Any) -> None:
+    """A write to one of several objects, or to nobody knows which."""
+    from mblint.evaluate.control import choose_value
+    from mblint.evaluate.joining import MUTABLE, reach_of
 
-    if isinstance(cls, (tuple, list)):
-        return any_of(is_instance(machine, value, member) for member in cls)
-    if isinstance(cls, UnionValue):
-        return any_of(is_instance(machine, value, member) for member in cls.members)
-    if type(cls) is Unknown:
-        return Unknown(cls.reason, cls.span)
-    if type(value) is Unknown:
-        return Unknown(value.reason, value.span)
-    if cls is None:
-        return value is None
-    if isinstance(value, Instance):
-        if value.cls is None:
-            if isinstance(cls, BuiltinClass):
-                return cls.type is object
-            return Unknown(value.reason or "unknown object")
-        return is_subclass(value.cls, cls)
-    if isinstance(value, EnumMember):
-        return is_subclass(value.cls, cls)
-    if isinstance(cls, BuiltinClass):
-        if cls.type is object:
-            return True
-        if isinstance(value, ExceptionValue):
-            return issubclass(value.type, cls.type)
-        if isinstance(value, External):
-            return False if cls.type in (int, float, str, bool, list, dict, tuple, set) else Unknown(value.name)
-        if cls.type is type:
-            return isinstance(value, (ClassValue, BuiltinClass))
-        return isinstance(value, cls.type)
-    if isinstance(cls, External):
-        return _is_external_instance(value, cls)
-    return False
+    options = target.options
+    if options is not None and not target.many:
+        owners = [option for option in options if type(option) not in PLAIN]
+        count_unknown()
+        if target.apart:
+            for owner in owners:
+                put(owner, frame)
+            return
+        others = len(owners) > 1
+        for owner in owners:
+            sides: list[Callable[[Any], Any]] = [lambda inner, owner=owner: put(owner, inner)]  # type: ignore[misc]
+            if others:
+                sides.append(lambda inner: None)
+            choose_value(machine, frame, sides, target.reason, None)
+        return
+    for held in (*reach_of(target), *machine.escaped):
+        machine.havoc(held, f"changed through a value that is not known: {target.reason}")
+    if isinstance(value, MUTABLE):
+        machine.touch_end(machine.escaped)
+        machine.escaped.append(value)
 
 
-_LIBRARY_KINDS: dict[str, tuple[type, ...]] = {
-    "collections.abc.Mapping": (dict,),
-    "typing.Mapping": (dict,),
-    "typing.Dict": (dict,),
-    "collections.abc.MutableMapping": (dict,),
-    "collections.abc.Sequence": (list, tuple, str, range),
-    "typing.Sequence": (list, tuple, str, range),
-    "typing.List": (list,),
-    "typing.Tuple": (tuple,),
-    "typing.Set": (set,),
-    "collections.abc.Iterable": (list, tuple, str, dict, set, frozenset, range),
-    "typing.Iterable": (list, tuple, str, dict, set, frozenset, range),
-    "collections.abc.Set": (set, frozenset),
-    "collections.OrderedDict": (),
-    "numbers.Number": (int, float),
-    "numbers.Integral": (int,),
-    "collections.abc.Callable": (FunctionValue, ClassValue, BoundMethod, Builtin, BuiltinClass, Partial),
-    "typing.Callable": (FunctionValue, ClassValue, BoundMethod, Builtin, BuiltinClass, Partial),
-}
+def del_attribute(machine: Machine, target: Any, name: str, site: Any, frame: Any) -> None:
+    """del target.name"""
+    if isinstance(target, Instance):
+        cls = target.cls
+        if cls is not None and hooks_of(cls).delattr is not None:
+            from mblint.evaluate.calls import call
+
+            call(machine, BoundMethod(hooks_of(cls).delattr, target), [name], {}, site, frame)
+            return
+        if cls is not None and cls.frozen:
+            machine.implicit(dataclasses.FrozenInstanceError, f"cannot delete field '{name}'", site, frame)
+        elif name in target.attrs:
+            machine.remove(target, name)
+        elif cls is not None and not cls.opaque:
+            machine.implicit(AttributeError, f"'{cls.name}' object has no attribute '{name}'", site, frame)
+    elif isinstance(target, ClassValue) and name in target.namespace:
+        machine.store_shared()
+        machine.trail.append((target.namespace, name, target.namespace[name]))
+        del target.namespace[name]
+        target.hooks = None
+        target.template = None
+    elif isinstance(target, Unknown):
+        set_on_unknown(machine, target, None, lambda owner, inner: del_attribute(machine, owner, name, site, inner), frame)
 
 
-def _is_external_instance(value: Any, cls: External) -> bool | Unknown:
-    if cls.name in _LIBRARY_KINDS:
-        return isinstance(value, _LIBRARY_KINDS[cls.name])
-    if isinstance(value, External):
-        if cls.name == "torch.dtype":
-            from mblint.evaluate.library.torch import DTYPES
-
-            return value.name in DTYPES
-        return Unknown(f"whether {value.name} is a {cls.name}")
-    return False
-
-
-def is_subclass(cls: Any, other: Any) -> bool | Unknown:
-    """issubclass for evaluated classes."""
-    if isinstance(other, (tuple, list)):
-        from mblint.evaluate.operators import any_of
-
-        return any_of(is_subclass(cls, member) for member in other)
-    if isinstance(other, UnionValue):
-        return is_subclass(cls, other.members)
-    if isinstance(cls, BuiltinClass):
-        return isinstance(other, BuiltinClass) and issubclass(cls.type, other.type)
-    if not isinstance(cls, ClassValue):
-        return Unknown("a class that is not known")
-    if other in cls.cached_mro:
-        return True
-    if isinstance(other, BuiltinClass):
-        if other.type is object:
-            return True
-        if any(isinstance(base, BuiltinClass) and issubclass(base.type, other.type) for base in cls.cached_mro):
-            return True
-        if cls.is_enum and other.type in (int, str):
-            names = {"enum.IntEnum", "enum.IntFlag"} if other.type is int else {"enum.StrEnum"}
-            return any(isinstance(b, External) and b.name in names for b in cls.cached_mro)
-        return Unknown(f"{cls.name} has bases that are not known") if cls.opaque and other.type not in (int, str, float, bool) else False
-    if isinstance(other, External):
-        if other.name in ("enum.Enum",) and cls.is_enum:
-            return True
-        return Unknown(f"{cls.name} has bases that are not known") if _has_unknown_base(cls, other) else False
-    if type(other) is Unknown:
-        return Unknown(other.reason)
-    return Unknown(f"{cls.name} has bases that are not known") if any(type(b) is Unknown for b in cls.cached_mro) else False
-
-
-def _has_unknown_base(cls: ClassValue, other: External) -> bool:
-    """Whether an external base could derive from another external class (same top-level package)."""
-    top = other.name.partition(".")[0]
-    return any(
-        (isinstance(base, External) and base.name not in TRANSPARENT and base.name.partition(".")[0] == top) or type(base) is Unknown
-        for base in cls.cached_mro
-    )
+__all__ = [
+    "attempt", "bind", "class_attribute", "class_lookup", "del_attribute", "find_in_class", "finish_class", "get_attribute",
+    "hooks_of", "is_instance", "is_subclass", "set_attribute",
+]  # fmt: skip

@@ -1,7 +1,4 @@
-"""Operators over values of which some are unknown.
-
-`truth`, `equal`, `identical` and `contains` answer True, False or an Unknown; they never guess.
-"""
+"""Arithmetic and comparison operators over values of which some are unknown."""
 
 from __future__ import annotations
 
@@ -10,257 +7,45 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from mblint.evaluate.machine import Limits, Machine
-from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.budget import Limits
+from mblint.evaluate.machine import Machine
+from mblint.evaluate.predicates import (
+    PLAIN,
+    all_of,
+    any_of,
+    contains,
+    describe,
+    enum_base,
+    equal,
+    has_rest,
+    identical,
+    machine_frame,
+    of_options,
+    truth,
+    when_false,
+    when_true,
+)
+from mblint.evaluate.unknown import Unknown, like
 from mblint.evaluate.values import (
-    MISSING,
     BoundMethod,
-    Builtin,
     BuiltinClass,
     ClassValue,
     EnumMember,
     External,
     FunctionValue,
     Instance,
-    KnownIterator,
-    Partial,
+    TrackedDict,
     UnionValue,
     VersionValue,
 )
 
-PLAIN = frozenset({int, float, str, bool, type(None), bytes, complex})
-OPAQUE_TRUE = (FunctionValue, ClassValue, BuiltinClass, Builtin, Partial, BoundMethod, UnionValue)
-
-
-def truth(machine: Machine, value: Any) -> bool | Unknown:
-    """bool(value), or Unknown."""
-    kind = type(value)
-    if kind is bool:
-        return bool(value)
-    if kind is Unknown:
-        return value  # type: ignore[no-any-return]
-    if kind in PLAIN or kind is list or kind is tuple or isinstance(value, (dict, set, frozenset, range)):
-        return bool(value)
-    if kind is EnumMember:
-        base = enum_base(value)
-        return bool(value.value) if base is not None and type(value.value) in PLAIN else True
-    if kind is Instance:
-        if value.cls is None:
-            return Unknown(value.reason or "unknown object")
-        from mblint.evaluate.objects import class_lookup
-
-        for hook in ("__bool__", "__len__"):
-            method = class_lookup(value.cls, hook)
-            if method is not None:
-                from mblint.evaluate.calls import call
-
-                result = call(machine, BoundMethod(method, value), [], {}, None, machine_frame(machine))
-                return truth(machine, result) if type(result) is not Instance else True
-        return Unknown("truth of an object of an unknown class") if value.cls.opaque else True
-    if isinstance(value, OPAQUE_TRUE):
-        return True
-    if kind is External:
-        return True if value.name.startswith(("torch.", "transformers.")) else Unknown(f"{value.name} is not known")
-    return True
-
-
-def machine_frame(machine: Machine) -> Any:
-    """A frame for calls that no evaluated code makes."""
-    from mblint.evaluate.frames import Frame
-
-    return Frame(None, None, None, None)  # type: ignore[arg-type]
-
-
-def enum_base(member: EnumMember) -> type | None:
-    """The plain type that an enumeration mixes in (str, int), or None."""
-    for base in member.cls.cached_mro:
-        if isinstance(base, BuiltinClass) and base.type in (str, int, float):
-            return base.type
-        if isinstance(base, External) and base.name in ("enum.IntEnum", "enum.IntFlag"):
-            return int
-        if isinstance(base, External) and base.name == "enum.StrEnum":
-            return str
-    return None
-
-
-def equal(left: Any, right: Any, depth: int = 0) -> bool | Unknown:
-    """left == right in three-valued logic."""
-    if left is right and type(left) is not Unknown:
-        return True
-    left_kind, right_kind = type(left), type(right)
-    if left_kind in PLAIN and right_kind in PLAIN:
-        return bool(left == right)
-    if left_kind is Unknown:
-        return Unknown(left.reason, left.span)
-    if right_kind is Unknown:
-        return Unknown(right.reason, right.span)
-    if depth > 50:
-        return Unknown("values nested too deeply to compare")
-    if left_kind is EnumMember or right_kind is EnumMember:
-        if left_kind is EnumMember and right_kind is EnumMember:
-            if left.cls is right.cls:
-                return bool(left.name == right.name)
-            if enum_base(left) is None or enum_base(right) is None:
-                return False
-            return equal(left.value, right.value)
-        member, other = (left, right) if left_kind is EnumMember else (right, left)
-        if enum_base(member) is not None and type(member.value) in PLAIN:
-            return equal(member.value, other, depth + 1)
-        return Unknown("comparison with an unknown object") if isinstance(other, Instance) and other.cls is None else False
-    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        if isinstance(left, list) != isinstance(right, list):
-            return False
-        if len(left) != len(right):
-            return Unknown("comparison of a list of unknown length") if has_rest(left) or has_rest(right) else False
-        return all_of(equal(a, b, depth + 1) for a, b in zip(left, right, strict=True))
-    if isinstance(left, dict) and isinstance(right, dict):
-        if left.keys() != right.keys():
-            return False
-        return all_of(equal(held, right[key], depth + 1) for key, held in left.items())
-    if isinstance(left, (set, frozenset)) and isinstance(right, (set, frozenset)):
-        if any(type(x) is Unknown for x in left) or any(type(x) is Unknown for x in right):
-            return Unknown("comparison of a set with unknown elements")
-        return left == right
-    if left_kind is External or right_kind is External:
-        if left_kind is External and right_kind is External:
-            return bool(left.name == right.name)
-        return False
-    if left_kind is Instance or right_kind is Instance:
-        if left_kind is Instance and right_kind is Instance:
-            if left.cls is None or right.cls is None:
-                return Unknown("comparison of unknown objects")
-            if left.cls is not right.cls:
-                return False
-            if left.cls.dataclass:
-                return all_of(equal(left.attrs.get(n), right.attrs.get(n), depth + 1) for n in left.cls.field_map)
-            return Unknown("comparison of two objects")
-        one = left if left_kind is Instance else right
-        if one.cls is None or one.cls.opaque:
-            return Unknown(one.reason or "comparison of an unknown object")
-        return False
-    if isinstance(left, BoundMethod) and isinstance(right, BoundMethod):
-        return left.function is right.function and left.receiver is right.receiver
-    try:
-        return bool(left == right)
-    except Exception:
-        return Unknown("values that cannot be compared")
-
-
-def all_of(answers: Any) -> bool | Unknown:
-    """Kleene conjunction."""
-    unknown: Unknown | None = None
-    for answer in answers:
-        if answer is False:
-            return False
-        if answer is not True:
-            unknown = answer
-    return True if unknown is None else unknown
-
-
-def any_of(answers: Any) -> bool | Unknown:
-    """Kleene disjunction."""
-    unknown: Unknown | None = None
-    for answer in answers:
-        if answer is True:
-            return True
-        if answer is not False:
-            unknown = answer
-    return False if unknown is None else unknown
-
-
-def has_rest(container: Any) -> bool:
-    """True when a container stands for more elements than are known."""
-    return any(type(element) is Unknown and element.reason.startswith("rest:") for element in container)
-
-
-def identical(left: Any, right: Any) -> bool | Unknown:
-    """left is right in three-valued logic (enum members, classes and constants are unique)."""
-    if type(left) is Unknown:
-        return Unknown(left.reason, left.span)
-    if type(right) is Unknown:
-        return Unknown(right.reason, right.span)
-    if left is None or right is None or type(left) is bool or type(right) is bool:
-        if left is right:
-            return True
-        one = right if left is None or type(left) is bool else left
-        if type(one) is Instance and one.cls is None:
-            return Unknown(one.reason or "unknown object")
-        return False
-    if left is right:
-        return True
-    if type(left) is EnumMember and type(right) is EnumMember:
-        return left.cls is right.cls and left.name == right.name
-    if type(left) in PLAIN or type(left) in (External, BuiltinClass):
-        return equal(left, right) if type(left) is type(right) else False
-    if isinstance(left, BoundMethod) and isinstance(right, BoundMethod):
-        return left.function is right.function and left.receiver is right.receiver
-    return False
-
-
-def contains(machine: Machine, container: Any, item: Any, site: Any, frame: Any) -> Any:
-    """item in container in three-valued logic."""
-    if type(container) is Unknown:
-        return Unknown(container.reason, container.span)
-    if isinstance(container, str):
-        if isinstance(item, str):
-            return item in container
-        if type(item) is Unknown:
-            return Unknown(item.reason, item.span)
-        if type(item) is EnumMember and isinstance(item.value, str) and enum_base(item) is str:
-            return item.value in container
-        return machine.implicit(TypeError, f"'in <string>' requires string as left operand, not {describe(item)}", site, frame)
-    if isinstance(container, (dict, set, frozenset)):
-        if type(item) is Unknown:
-            return False if not container else Unknown(item.reason, item.span)
-        try:
-            if item in container:
-                return True
-        except TypeError:
-            return machine.implicit(TypeError, f"unhashable type: {describe(item)}", site, frame)
-        return any_of(equal(item, element) for element in container if type(element) not in PLAIN or type(item) not in PLAIN)
-    if isinstance(container, (list, tuple)):
-        return any_of(equal(item, element) for element in container)
-    if isinstance(container, range):
-        return item in container if isinstance(item, (int, float)) else equal(item, 0) if type(item) is Unknown else False
-    if isinstance(container, KnownIterator):
-        return any_of(equal(item, element) for element in container.items[container.index :])
-    if isinstance(container, ClassValue) and container.is_enum:
-        if type(item) is EnumMember:
-            return item.cls is container
-        return any_of(equal(item, member.value) for member in container.enum_members.values())
-    if isinstance(container, Instance):
-        from mblint.evaluate.calls import call
-        from mblint.evaluate.objects import class_lookup
-
-        method = class_lookup(container.cls, "__contains__") if container.cls else None
-        if method is not None:
-            return truth(machine, call(machine, BoundMethod(method, container), [item], {}, site, frame))
-        if container.cls is None or container.cls.opaque:
-            return Unknown(container.reason or "membership in an unknown object")
-    if isinstance(container, External) and container.name == "os.environ":
-        found = machine.facts.read_environment(machine, item, MISSING, site, frame, quiet=True)
-        return found is not MISSING if type(found) is not Unknown else found
-    if container is None or isinstance(container, (int, float, bool)):
-        return machine.implicit(TypeError, f"argument of type '{describe(container)}' is not iterable", site, frame)
-    return Unknown("membership in a value that is not known")
-
-
-def describe(value: Any) -> str:
-    """The type of a value, as Python names it in its own messages."""
-    if isinstance(value, Instance):
-        return value.cls.name if value.cls else "object"
-    if isinstance(value, EnumMember):
-        return value.cls.name
-    if isinstance(value, (FunctionValue, BoundMethod, Builtin)):
-        return "function"
-    if isinstance(value, (ClassValue, BuiltinClass)):
-        return "type"
-    return type(value).__name__
-
 
 def _safe_pow(left: Any, right: Any) -> Any:
-    if isinstance(left, int) and isinstance(right, int) and abs(left) > 1 and (right > 4096 or right * abs(left).bit_length() > 65536):
-        return Unknown("a number too large to compute")
+    if isinstance(left, int) and isinstance(right, int):
+        if abs(left) > 1 and right > 0 and right * abs(left).bit_length() > Limits.bits:
+            return Unknown("a number too large to compute")
+        if right < -4096:
+            return Unknown("a number too small to compute")
     return left**right
 
 
@@ -268,13 +53,15 @@ def _safe_multiply(left: Any, right: Any) -> Any:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, (str, bytes, list, tuple)) and isinstance(other, int) and len(one) * other > Limits.container:
             return Unknown("a value too large to build")
-    if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 65536:
+    if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > Limits.bits:
         return Unknown("a number too large to compute")
     return left * right
 
 
 def _safe_shift(left: Any, right: Any) -> Any:
-    return left << right if isinstance(right, int) and right < 4096 else Unknown("a number too large to compute")
+    if isinstance(left, int) and isinstance(right, int) and right > 0 and left.bit_length() + right > Limits.bits:
+        return Unknown("a number too large to compute")
+    return left << right
 
 
 def _safe_add(left: Any, right: Any) -> Any:
@@ -284,29 +71,38 @@ def _safe_add(left: Any, right: Any) -> Any:
 
 
 def _safe_modulo(left: Any, right: Any) -> Any:
-    if isinstance(left, str):
+    if isinstance(left, (str, bytes)):
         operands = right if isinstance(right, tuple) else (right,)
         if any(type(o) not in PLAIN or (isinstance(o, int) and abs(o) > 10_000) for o in operands) or len(left) > 10_000:
             return Unknown("a formatted string")
+        if any(width in left for width in "123456789"):
+            return Unknown("a formatted string") if any(len(part) > 4 for part in _numbers(left)) else left % right
     return left % right
 
 
+def _numbers(text: Any) -> list[str]:
+    import re
+
+    return re.findall(r"\d+", text if isinstance(text, str) else text.decode("latin-1"))
+
+
 BINARY: dict[type[ast.operator], tuple[str, str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("+", "__add__", _safe_add),
-    ast.Sub: ("-", "__sub__", operator.sub),
-    ast.Mult: ("*", "__mul__", _safe_multiply),
-    ast.Div: ("/", "__truediv__", operator.truediv),
-    ast.FloorDiv: ("//", "__floordiv__", operator.floordiv),
-    ast.Mod: ("%", "__mod__", _safe_modulo),
-    ast.Pow: ("** or pow()", "__pow__", _safe_pow),
-    ast.LShift: ("<<", "__lshift__", _safe_shift),
-    ast.RShift: (">>", "__rshift__", operator.rshift),
-    ast.BitOr: ("|", "__or__", operator.or_),
-    ast.BitAnd: ("&", "__and__", operator.and_),
-    ast.BitXor: ("^", "__xor__", operator.xor),
-    ast.MatMult: ("@", "__matmul__", operator.matmul),
+    ast.Add: ("+", "add", _safe_add),
+    ast.Sub: ("-", "sub", operator.sub),
+    ast.Mult: ("*", "mul", _safe_multiply),
+    ast.Div: ("/", "truediv", operator.truediv),
+    ast.FloorDiv: ("//", "floordiv", operator.floordiv),
+    ast.Mod: ("%", "mod", _safe_modulo),
+    ast.Pow: ("** or pow()", "pow", _safe_pow),
+    ast.LShift: ("<<", "lshift", _safe_shift),
+    ast.RShift: (">>", "rshift", operator.rshift),
+    ast.BitOr: ("|", "or", operator.or_),
+    ast.BitAnd: ("&", "and", operator.and_),
+    ast.BitXor: ("^", "xor", operator.xor),
+    ast.MatMult: ("@", "matmul", operator.matmul),
 }
 
+NUMBERS = frozenset({int, float, bool})
 NATIVE = (int, float, str, bool, bytes, list, tuple, dict, set, frozenset, type(None), complex)
 CLASS_LIKE = (ClassValue, BuiltinClass, UnionValue, External)
 
@@ -314,148 +110,267 @@ CLASS_LIKE = (ClassValue, BuiltinClass, UnionValue, External)
 def binary(machine: Machine, kind: type[ast.operator], left: Any, right: Any, site: Any, frame: Any) -> Any:
     """left <operator> right."""
     symbol, hook, function = BINARY[kind]
-    if type(left) is Unknown:
-        return Unknown(left.reason, left.span)
-    if type(right) is Unknown:
-        return Unknown(right.reason, right.span)
-    if type(left) is EnumMember and enum_base(left) is not None:
+    if type(left) is Unknown or type(right) is Unknown:
+        return like(left if type(left) is Unknown else right)
+    if type(left) is EnumMember and left.mixed:
         left = left.value
-    if type(right) is EnumMember and enum_base(right) is not None:
+    if type(right) is EnumMember and right.mixed:
         right = right.value
     if isinstance(left, NATIVE) and isinstance(right, NATIVE):
-        if kind is ast.BitOr and isinstance(left, dict) and isinstance(right, dict):
-            merged = type(left)(left)
-            merged.update(right)
-            return machine.born(merged)
-        try:
-            result = function(left, right)
-        except TypeError:
-            return machine.implicit(
-                TypeError, f"unsupported operand type(s) for {symbol}: '{describe(left)}' and '{describe(right)}'", site, frame
-            )
-        except ZeroDivisionError as error:
-            return machine.implicit(ZeroDivisionError, str(error), site, frame)
-        except (ValueError, OverflowError) as error:
-            return machine.implicit(type(error), str(error), site, frame)
-        if type(result) is complex:
-            return Unknown("a complex number")
-        if isinstance(result, (list, dict, set)):
-            machine.born(result)
-        return result
+        return _native(machine, kind, symbol, function, left, right, site, frame)
     if kind is ast.BitOr and (isinstance(left, CLASS_LIKE) or left is None) and (isinstance(right, CLASS_LIKE) or right is None):
         members: list[Any] = []
         for one in (left, right):
             members.extend(one.members if isinstance(one, UnionValue) else [one])
         return UnionValue(tuple(members))
-    if isinstance(left, Instance) and left.cls is not None:
-        from mblint.evaluate.calls import call
-        from mblint.evaluate.objects import class_lookup
-
-        method = class_lookup(left.cls, hook)
-        if method is not None:
-            return call(machine, BoundMethod(method, left), [right], {}, site, frame)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        return _of_instances(machine, symbol, hook, left, right, site, frame)
+    if hasattr(left, "binary") or hasattr(right, "binary"):
+        return left.binary(machine, kind, right) if hasattr(left, "binary") else Unknown(f"{symbol} on an object")
     for one in (left, right):
-        if isinstance(one, Instance):
-            return Unknown(one.reason or f"{symbol} on an object")
         if isinstance(one, External):
             return Unknown(f"{one.name} is not known")
-    if kind is ast.Div and not isinstance(left, NATIVE):
-        return Unknown("a path")
-    if isinstance(left, (FunctionValue, ClassValue, BuiltinClass, BoundMethod)) or isinstance(
-        right, (FunctionValue, ClassValue, BuiltinClass, BoundMethod)
+    if isinstance(left, (FunctionValue, ClassValue, BuiltinClass, BoundMethod, EnumMember)) or isinstance(
+        right, (FunctionValue, ClassValue, BuiltinClass, BoundMethod, EnumMember)
     ):
-        return machine.implicit(
-            TypeError, f"unsupported operand type(s) for {symbol}: '{describe(left)}' and '{describe(right)}'", site, frame
-        )
+        if any(isinstance(one, EnumMember) for one in (left, right)):
+            return Unknown(f"{symbol} on a member of an enumeration")
+        return _unsupported(machine, symbol, left, right, site, frame)
     return Unknown(f"{symbol} on values that are not known")
 
 
-ORDER: dict[type[ast.cmpop], tuple[str, str, Callable[[Any, Any], bool]]] = {
-    ast.Lt: ("<", "__lt__", operator.lt),
-    ast.LtE: ("<=", "__le__", operator.le),
-    ast.Gt: (">", "__gt__", operator.gt),
-    ast.GtE: (">=", "__ge__", operator.ge),
+def _unsupported(machine: Machine, symbol: str, left: Any, right: Any, site: Any, frame: Any) -> Any:
+    text = f"unsupported operand type(s) for {symbol}: '{describe(left)}' and '{describe(right)}'"
+    return machine.implicit(TypeError, text, site, frame)
+
+
+def _native(machine: Machine, kind: type[ast.operator], symbol: str, function: Any, left: Any, right: Any, site: Any, frame: Any) -> Any:
+    """Python's own operation on Python's own values."""
+    if isinstance(left, dict) and isinstance(right, dict) and kind is ast.BitOr:
+        from mblint.evaluate.methods import update_dict
+
+        merged = left.empty() if isinstance(left, TrackedDict) else TrackedDict()
+        machine.born(merged)
+        update_dict(machine, merged, left)
+        update_dict(machine, merged, right)
+        return merged
+    if isinstance(left, (set, frozenset)) and isinstance(right, (set, frozenset)) and _doubtful_sets(left, right):
+        return Unknown("a set with unknown elements")
+    try:
+        result = function(left, right)
+    except TypeError:
+        return _unsupported(machine, symbol, left, right, site, frame)
+    except ArithmeticError as error:
+        return machine.implicit(type(error), str(error), site, frame)
+    except ValueError as error:
+        return machine.implicit(ValueError, str(error), site, frame)
+    made = type(result)
+    if made in NUMBERS:
+        return result
+    if made is complex:
+        return Unknown("a complex number")
+    if isinstance(result, (list, dict, set)):
+        machine.born(result)
+    if isinstance(result, (str, bytes, list, tuple, set)) and len(result) > 256:
+        machine.check_size(len(result))
+    return result
+
+
+def _doubtful_sets(left: Any, right: Any) -> bool:
+    return any(type(element) is Unknown for element in left) or any(type(element) is Unknown for element in right)
+
+
+def _of_instances(machine: Machine, symbol: str, hook: str, left: Any, right: Any, site: Any, frame: Any) -> Any:
+    """__add__ of the left, then __radd__ of the right operand."""
+    from mblint.evaluate.calls import call
+    from mblint.evaluate.classes import class_lookup
+
+    for owner, other, name in ((left, right, f"__{hook}__"), (right, left, f"__r{hook}__")):
+        if isinstance(owner, Instance) and owner.cls is not None:
+            method = class_lookup(owner.cls, name)
+            if method is not None:
+                answer = call(machine, BoundMethod(method, owner), [other], {}, site, frame)
+                if not (isinstance(answer, External) and answer.name == "NotImplemented"):
+                    return answer
+    for one in (left, right):
+        if isinstance(one, Instance) and (one.cls is None or one.cls.opaque or one.cls.builtin_base is not None):
+            return Unknown(one.reason or f"{symbol} on an object")
+        if isinstance(one, External):
+            return Unknown(f"{one.name} is not known")
+    return _unsupported(machine, symbol, left, right, site, frame)
+
+
+# --- comparison ------------------------------------------------------------------------------------------------------
+
+ORDER: dict[type[ast.cmpop], tuple[str, str, str, Callable[[Any, Any], bool]]] = {
+    ast.Lt: ("<", "__lt__", "__gt__", operator.lt),
+    ast.LtE: ("<=", "__le__", "__ge__", operator.le),
+    ast.Gt: (">", "__gt__", "__lt__", operator.gt),
+    ast.GtE: (">=", "__ge__", "__le__", operator.ge),
 }
 
 
 def compare(machine: Machine, kind: type[ast.cmpop], left: Any, right: Any, site: Any, frame: Any) -> Any:
-    """left <comparison> right: True, False or Unknown."""
+    """left <comparison> right: True, False or Unknown (or what a method of the operands makes of it)."""
     if kind is ast.Eq or kind is ast.NotEq:
-        if isinstance(left, Instance) and left.cls is not None and not left.cls.dataclass:
-            from mblint.evaluate.objects import class_lookup
-
-            method = class_lookup(left.cls, "__eq__")
-            if isinstance(method, FunctionValue):
-                from mblint.evaluate.calls import call
-
-                answer = call(machine, BoundMethod(method, left), [right], {}, site, frame)
-                answer = truth(machine, answer)
-                return answer if kind is ast.Eq or type(answer) is Unknown else not answer
-        answer = equal(left, right)
-        if type(answer) is Unknown:
-            if (type(left) is Unknown) is not (type(right) is Unknown):
-                pair = (left, right) if type(left) is Unknown else (right, left)
-                answer.equates = (*pair, kind is ast.Eq)
-            return answer
-        return answer if kind is ast.Eq else not answer
+        return _equality(machine, kind is ast.Eq, left, right, site, frame)
     if kind is ast.Is:
         return identical(left, right)
-    if kind is ast.IsNot:
-        answer = identical(left, right)
-        return answer if type(answer) is Unknown else not answer
     if kind is ast.In:
         return contains(machine, right, left, site, frame)
-    if kind is ast.NotIn:
-        answer = contains(machine, right, left, site, frame)
+    if kind is ast.IsNot or kind is ast.NotIn:
+        answer = identical(left, right) if kind is ast.IsNot else contains(machine, right, left, site, frame)
         return answer if type(answer) is Unknown else not answer
-    symbol, hook, function = ORDER[kind]
-    if type(left) is Unknown:
-        return Unknown(left.reason, left.span)
-    if type(right) is Unknown:
-        return Unknown(right.reason, right.span)
-    if type(left) is EnumMember and enum_base(left) is not None:
+    if type(left) is Unknown or type(right) is Unknown:
+        return _order_of_options(machine, kind, left, right, site, frame)
+    symbol, hook, mirrored, function = ORDER[kind]
+    if type(left) is EnumMember and left.mixed:
         left = left.value
-    if type(right) is EnumMember and enum_base(right) is not None:
+    if type(right) is EnumMember and right.mixed:
         right = right.value
     if isinstance(left, NATIVE) and isinstance(right, NATIVE):
-        try:
-            return function(left, right)
-        except TypeError:
-            if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-                return Unknown("comparison of sequences with unknown elements")
-    elif isinstance(left, Instance) and left.cls is not None:
-        from mblint.evaluate.calls import call
-        from mblint.evaluate.objects import class_lookup
-
-        method = class_lookup(left.cls, hook)
-        if method is not None:
-            return call(machine, BoundMethod(method, left), [right], {}, site, frame)
-        return Unknown("order of objects")
-    elif isinstance(left, VersionValue) and isinstance(right, VersionValue):
+        return _native_order(machine, symbol, function, left, right, site, frame)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        return _order_of_instances(machine, symbol, hook, mirrored, left, right, site, frame)
+    if isinstance(left, VersionValue) and isinstance(right, VersionValue):
         return function(left.version, right.version)
-    elif not (left is None or right is None):
+    if isinstance(left, External) or isinstance(right, External) or not (left is None or right is None):
         return Unknown("order of values that are not known")
-    elif isinstance(left, Instance) or isinstance(right, Instance) or isinstance(left, External) or isinstance(right, External):
-        return Unknown("order of values that are not known")
-    return machine.implicit(
-        TypeError, f"'{symbol}' not supported between instances of '{describe(left)}' and '{describe(right)}'", site, frame
-    )
+    return _no_order(machine, symbol, left, right, site, frame)
+
+
+def _no_order(machine: Machine, symbol: str, left: Any, right: Any, site: Any, frame: Any) -> Any:
+    text = f"'{symbol}' not supported between instances of '{describe(left)}' and '{describe(right)}'"
+    return machine.implicit(TypeError, text, site, frame)
+
+
+def _native_order(machine: Machine, symbol: str, function: Any, left: Any, right: Any, site: Any, frame: Any) -> Any:
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return _order_of_sequences(machine, symbol, function, left, right, site, frame)
+    if isinstance(left, (set, frozenset)) and isinstance(right, (set, frozenset)) and _doubtful_sets(left, right):
+        return Unknown("comparison of sets with unknown elements")
+    try:
+        return function(left, right)
+    except TypeError:
+        return _no_order(machine, symbol, left, right, site, frame)
+
+
+def _order_of_sequences(machine: Machine, symbol: str, function: Any, left: Any, right: Any, site: Any, frame: Any) -> Any:
+    """Lists and tuples: the first pair that differs decides."""
+    if type(left) is not type(right):
+        return _no_order(machine, symbol, left, right, site, frame)
+    kind = next(kind for kind, entry in ORDER.items() if entry[0] == symbol)
+    for one, other in zip(left, right, strict=False):
+        if (type(one) is Unknown and one.many) or (type(other) is Unknown and other.many):
+            return Unknown("comparison of sequences of unknown length")
+        answer = equal(one, other)
+        if type(answer) is Unknown:
+            return answer
+        if answer is False:
+            return compare(machine, kind, one, other, site, frame)
+    if has_rest(left) or has_rest(right):
+        return Unknown("comparison of sequences of unknown length")
+    return function(len(left), len(right))
+
+
+def _order_of_options(machine: Machine, kind: type[ast.cmpop], left: Any, right: Any, site: Any, frame: Any) -> Any:
+    """Order where one side is one of a few numbers: known when all of them agree."""
+    unknown, other, swapped = (left, right, False) if type(left) is Unknown else (right, left, True)
+    if type(other) not in NUMBERS or unknown.options is None or not all(type(o) in NUMBERS for o in unknown.options):
+        return like(unknown)
+    function = ORDER[kind][3]
+    answers = {function(other, o) if swapped else function(o, other) for o in unknown.options}
+    return answers.pop() if len(answers) == 1 else like(unknown)
+
+
+def _order_of_instances(
+    machine: Machine, symbol: str, hook: str, mirrored: str, left: Any, right: Any, site: Any, frame: Any
+) -> Any:
+    from mblint.evaluate.calls import call
+    from mblint.evaluate.classes import class_lookup
+
+    for owner, other, name in ((left, right, hook), (right, left, mirrored)):
+        if isinstance(owner, Instance) and owner.cls is not None:
+            method = class_lookup(owner.cls, name)
+            if method is not None:
+                answer = call(machine, BoundMethod(method, owner), [other], {}, site, frame)
+                if not (isinstance(answer, External) and answer.name == "NotImplemented"):
+                    return answer
+            if owner.cls.options.get("order") is True:
+                return Unknown("order of objects")
+    for one in (left, right):
+        if isinstance(one, Instance) and (one.cls is None or one.cls.opaque or one.cls.builtin_base is not None):
+            return Unknown(one.reason or "order of objects")
+        if isinstance(one, External):
+            return Unknown("order of values that are not known")
+    return _no_order(machine, symbol, left, right, site, frame)
+
+
+def _equality(machine: Machine, wanted: bool, left: Any, right: Any, site: Any, frame: Any) -> Any:
+    """== and !=, through __eq__ and __ne__ where a class writes its own."""
+    if type(left) is Instance or type(right) is Instance:
+        from mblint.evaluate.calls import call
+        from mblint.evaluate.classes import class_lookup
+
+        for owner, other in ((left, right), (right, left)):
+            if type(owner) is not Instance or owner.cls is None:
+                continue
+            method = class_lookup(owner.cls, "__eq__" if wanted else "__ne__")
+            negated = False
+            if not isinstance(method, FunctionValue) and not wanted:
+                method, negated = class_lookup(owner.cls, "__eq__"), True
+            if isinstance(method, FunctionValue):
+                answer = call(machine, BoundMethod(method, owner), [other], {}, site, frame)
+                if isinstance(answer, External) and answer.name == "NotImplemented":
+                    continue
+                if not negated:
+                    return answer
+                answer = truth(machine, answer)
+                return answer if type(answer) is Unknown else not answer
+    answer = equal(left, right)
+    if type(answer) is Unknown:
+        if (type(left) is Unknown) is not (type(right) is Unknown):
+            unknown, value = (left, right) if type(left) is Unknown else (right, left)
+            if type(value) in PLAIN or isinstance(value, (External, EnumMember)):
+                answer.equates = (unknown, value, wanted)
+        return answer
+    return answer if wanted else not answer
 
 
 def unary(machine: Machine, kind: type[ast.unaryop], operand: Any, site: Any, frame: Any) -> Any:
     """<operator> operand."""
     if kind is ast.Not:
         answer = truth(machine, operand)
-        return answer if type(answer) is Unknown else not answer
+        return like(answer) if type(answer) is Unknown else not answer
     if type(operand) is Unknown:
-        return Unknown(operand.reason, operand.span)
+        return like(operand)
+    if type(operand) is EnumMember and operand.mixed:
+        operand = operand.value
     if isinstance(operand, (int, float)):
         if kind is ast.USub:
             return -operand
         if kind is ast.UAdd:
             return +operand
         if isinstance(operand, int):
-            return ~operand
+            return ~int(operand)
     if isinstance(operand, (Instance, External)):
-        return Unknown("arithmetic on an object")
-    return machine.implicit(TypeError, f"bad operand type for unary operator: '{describe(operand)}'", site, frame)
+        return _unary_of_instance(machine, kind, operand, site, frame)
+    symbol = {ast.USub: "-", ast.UAdd: "+"}.get(kind, "~")
+    return machine.implicit(TypeError, f"bad operand type for unary {symbol}: '{describe(operand)}'", site, frame)
+
+
+def _unary_of_instance(machine: Machine, kind: type[ast.unaryop], operand: Any, site: Any, frame: Any) -> Any:
+    from mblint.evaluate.calls import call
+    from mblint.evaluate.classes import class_lookup
+
+    hook = {ast.USub: "__neg__", ast.UAdd: "__pos__"}.get(kind, "__invert__")
+    method = class_lookup(operand.cls, hook) if isinstance(operand, Instance) else None
+    if method is not None:
+        return call(machine, BoundMethod(method, operand), [], {}, site, frame)
+    return Unknown("arithmetic on an object")
+
+
+__all__ = [
+    "NATIVE", "PLAIN", "all_of", "any_of", "binary", "compare", "contains", "describe", "enum_base", "equal", "has_rest",
+    "identical", "machine_frame", "of_options", "truth", "unary", "when_false", "when_true",
+]  # fmt: skip

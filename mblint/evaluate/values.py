@@ -7,16 +7,13 @@ hold `Unknown`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from mblint.evaluate.frames import Code, Frame
     from mblint.evaluate.modules import Module
     from mblint.evaluate.site import Site
-
-type_name = str
-
 
 class _Missing:
     __slots__ = ()
@@ -27,6 +24,17 @@ class _Missing:
 
 MISSING: Final = _Missing()
 """No value at all: an unbound name, a field without default."""
+
+
+class _Rest:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "REST"
+
+
+REST: Final = _Rest()
+"""The key under which a dict (or the keyword arguments of a call) says that it may hold more than is known."""
 
 
 class Write:
@@ -98,7 +106,9 @@ class Builtin:
 class Field:
     """A field of a dataclass. `default` is MISSING when there is none; `factory` is called for each instance."""
 
-    __slots__ = ("annotation", "default", "factory", "init", "kw_only", "metadata", "module", "name", "owner", "site")
+    __slots__ = (
+        "annotation", "compare", "default", "factory", "init", "kw_only", "metadata", "module", "name", "owner", "site",
+    )  # fmt: skip
 
     def __init__(self, name: str, owner: ClassValue, annotation: ast.expr | None, module: Module, site: Site) -> None:
         self.name = name
@@ -109,7 +119,8 @@ class Field:
         self.default: object = MISSING
         self.factory: object = MISSING
         self.init = True
-        self.kw_only = False
+        self.compare = True
+        self.kw_only: bool | None = None
         self.metadata: object = None
 
 
@@ -117,8 +128,9 @@ class ClassValue:
     """A class made by evaluated source."""
 
     __slots__ = (
-        "bases", "cached_mro", "dataclass", "enum_members", "factories", "field_map", "frozen", "hooks", "init_names", "is_enum", "kw_only",
-        "module", "name", "namespace", "node", "opaque", "plan", "qualname", "site", "template",
+        "bases", "builtin_base", "cached_mro", "dataclass", "enum_members", "factories", "field_map", "frozen", "hooks",
+        "init_variables", "is_enum", "kw_only", "module", "name", "namespace", "node", "opaque", "options", "plan", "positional",
+        "qualname", "required", "site", "template",
     )  # fmt: skip
 
     def __init__(self, name: str, qualname: str, module: Module, bases: tuple[object, ...], site: Site) -> None:
@@ -136,10 +148,16 @@ class ClassValue:
         self.is_enum = False
         self.enum_members: dict[str, EnumMember] = {}
         self.field_map: dict[str, Field] = {}
+        """Fields and pseudo-fields (InitVar) of a dataclass, in order."""
+        self.init_variables: dict[str, Field] = {}
+        self.options: dict[Any, Any] = {}
+        """Arguments of @dataclass."""
+        self.positional: list[str] = []
+        self.required: list[str] = []
+        self.builtin_base: type | None = None
+        """The one of Python's own classes that it derives from, other than object."""
         self.template: dict[str, object] | None = None
         self.factories: list[Field] = []
-        self.init_names: list[str] | None = None
-        """InitVar pseudo-fields, once somebody asked for them."""
         self.plan: Any = None
         self.hooks: Any = None
         self.opaque = False
@@ -170,14 +188,25 @@ class Instance:
 
 
 class EnumMember:
-    """A member of an enumeration; equal to its value when the class is also a str or int."""
+    """A member of an enumeration; equal to its value when the class is also a str or int (`mixed`)."""
 
-    __slots__ = ("cls", "name", "value")
+    __slots__ = ("cls", "mixed", "name", "value")
 
-    def __init__(self, cls: ClassValue, name: str, value: object) -> None:
+    def __init__(self, cls: ClassValue, name: str, value: object, mixed: bool = False) -> None:
         self.cls = cls
         self.name = name
         self.value = value
+        self.mixed = mixed
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not self.mixed:
+            return False
+        return bool(self.value == (other.value if isinstance(other, EnumMember) and other.mixed else other))
+
+    def __hash__(self) -> int:
+        return hash(self.value) if self.mixed else hash(self.name)
 
     def __repr__(self) -> str:
         return f"{self.cls.name}.{self.name}"
@@ -243,11 +272,15 @@ class ClassMethod:
 
 
 class Property:
-    __slots__ = ("getter", "setter")
+    """property, or functools.cached_property (`cached`), whose value stays with the instance."""
 
-    def __init__(self, getter: object, setter: object = None) -> None:
+    __slots__ = ("cached", "deleter", "getter", "setter")
+
+    def __init__(self, getter: object, setter: object = None, deleter: object = None, cached: bool = False) -> None:
         self.getter = getter
         self.setter = setter
+        self.deleter = deleter
+        self.cached = cached
 
 
 class Partial:
@@ -281,13 +314,16 @@ class UnionValue:
 
 
 class KnownIterator:
-    """An iterator whose elements are known."""
+    """An iterator. `items` are the elements computed so far; `source` computes more when it is not None."""
 
-    __slots__ = ("index", "items")
+    __slots__ = ("index", "items", "private", "source")
 
-    def __init__(self, items: list[object]) -> None:
+    def __init__(self, items: list[Any], source: Iterator[Any] | None = None, private: Any = None) -> None:
         self.items = items
         self.index = 0
+        self.source = source
+        self.private = private
+        """The variables of the generator function that computes the elements."""
 
 
 class ExceptionValue:
@@ -301,7 +337,7 @@ class ExceptionValue:
 
 
 class TrackedDict(dict[Any, Any]):
-    """A dict that knows where each entry was written."""
+    """A dict that knows where entries were written."""
 
     __slots__ = ("sites",)
 
@@ -311,6 +347,10 @@ class TrackedDict(dict[Any, Any]):
         for other in args:
             if isinstance(other, TrackedDict):
                 self.sites.update(other.sites)
+
+    def empty(self) -> TrackedDict:
+        """A new one of the same kind."""
+        return type(self)()
 
 
 class Foreign:
