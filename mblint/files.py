@@ -61,8 +61,32 @@ def _excluded(path: Path, patterns: Sequence[str], root: Path) -> bool:
     )
 
 
-def may_concern(path: Path) -> bool:
+def source_files(
+    paths: Sequence[Path], exclude: Iterable[str], root: Path, overlay: Mapping[str, bytes | str | None]
+) -> Iterator[tuple[Path, bool]]:
+    """As `python_files`, with an overlay's files put in, and those taken out that it says are not there."""
+    seen: set[str] = set()
+    for path, named in python_files(paths, exclude, root):
+        real = os.path.realpath(path)
+        seen.add(real)
+        if overlay.get(real, b"") is not None:
+            yield path, named
+    patterns = [*DEFAULT_EXCLUDE, *exclude]
+    tops = [os.path.realpath(path) for path in paths if path.is_dir()]
+    for name in sorted(overlay):
+        if overlay[name] is None or name in seen or not name.endswith(".py"):
+            continue
+        file = Path(name)
+        inside = any(name.startswith(top + os.sep) for top in tops)
+        if inside and not any(_excluded(part, patterns, root) for part in (file, *file.parents)):
+            yield file, False
+
+
+def may_concern(path: Path, overlay: Mapping[str, bytes | str | None] | None = None) -> bool:
     """A cheap look at the bytes: whether a file could hold a recipe. Unreadable files are for the reader to report."""
+    held = overlay.get(os.path.realpath(path)) if overlay else None
+    if held is not None:
+        return _CONCERNS.search(held.encode("utf-8") if isinstance(held, str) else held) is not None
     try:
         if not path.is_file() or path.stat().st_size > MAX_SNIFFED:
             return False

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from mblint.cli.common_run import existing, open_session, with_arguments
 from mblint.cli.review_run import mark_older, open_review, prepare
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
-from mblint.files import may_concern, python_files
+from mblint.files import may_concern, source_files
 from mblint.findings import SEVERITY_ORDER, Finding
 from mblint.launch.lines import read_launches
 from mblint.launch.run import Launch
@@ -99,40 +100,52 @@ def _check_launches(args: argparse.Namespace) -> int:
     return report(args, loaded, session, Checked(verdicts=verdicts), checker)
 
 
+@dataclass
+class Collected:
+    """The launches below some paths, complete: every recipe as it is, then the `rows` that the settings list."""
+
+    launches: list[Launch] = field(default_factory=list)
+    rows: list[Launch] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
+
+
+def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> Collected:
+    """Find all launches below the paths, in the sources that the session has now."""
+    from mblint.cli.matrix import settings_launches
+
+    found = Collected()
+    names: list[str] = []
+    session = checker.session
+    for path, named in source_files(paths, loaded.settings.exclude, loaded.root, session.modules.overlay):
+        if not named and not may_concern(path, session.modules.overlay):
+            continue
+        found.files.append(path)
+        try:
+            recipes = checker.recipes_of(path)
+        except SourceError as error:
+            found.problems.append(unreadable(error))
+            continue
+        names += [name for name, _ in recipes]
+    found.launches = [with_arguments(args, loaded, Launch(name)) for name in names]
+    if any(path.is_dir() for path in paths):
+        # Single files, as a hook names them, are judged by themselves.
+        found.rows = [with_arguments(args, loaded, row) for row in settings_launches(loaded, session, names)]
+        found.launches += found.rows
+    return found
+
+
 def check_paths(
     args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path], review: Review | None = None
 ) -> tuple[Checked, list[Path]]:
     """Judge every recipe below the paths, against the base of a change if one is under review; the files that were looked at."""
-    checked = Checked()
-    files: list[Path] = []
-    work_items: list[tuple[Path, str]] = []
-
-    def collect() -> None:
-        for path, named in python_files(paths, loaded.settings.exclude, loaded.root):
-            if not named and not may_concern(path):
-                continue
-            files.append(path)
-            try:
-                recipes = checker.recipes_of(path)
-            except SourceError as error:
-                checked.file_findings.append(unreadable(error))
-                continue
-            work_items.extend((path, name) for name, _ in recipes)
-
-    from mblint.cli.matrix import settings_launches
     from mblint.launch.session import with_deep_stack
 
-    with_deep_stack(collect)
-    launches = [with_arguments(args, loaded, Launch(name)) for _, name in work_items]
-    more: list[Launch] = []
-    if any(path.is_dir() for path in paths):
-        # Single files, as a hook names them, are judged by themselves.
-        rows = with_deep_stack(lambda: settings_launches(loaded, checker.session, [name for _, name in work_items]))
-        more = [with_arguments(args, loaded, row) for row in rows]
-        launches += more
-    launches += with_deep_stack(lambda: described_launches(args, loaded, checker, paths, checked, files))
+    found = with_deep_stack(lambda: collect(args, loaded, checker, paths))
+    checked = Checked(file_findings=found.problems)
+    launches = found.launches
     if review is not None:
-        with_deep_stack(lambda: prepare(review, checker, launches, more))
+        with_deep_stack(lambda: prepare(review, checker, launches, found.rows))
 
     def work(part: Sequence[Launch]) -> list[Verdict | None]:
         if review is not None:
@@ -146,8 +159,8 @@ def check_paths(
         return [verdict and review.marked(launch, verdict) for launch, verdict in zip(part, found, strict=True)]
 
     checked.verdicts = [verdict for verdict in spread(launches, work, args.jobs) if verdict is not None]
-    checked.files = len(files)
-    return checked, files
+    checked.files = len(found.files)
+    return checked, found.files
 
 
 def described_launches(

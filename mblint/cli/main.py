@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "check": "judge recipes and launches",
     "explain": "show what a recipe resolves to, and who set each value",
     "estimate": "estimate the memory of a launch",
+    "diff": "show what a change does to every recipe",
     "rule": "explain one rule",
     "rules": "list all rules",
     "upstream": "fetch, list and remove the Megatron-Bridge source that is judged against",

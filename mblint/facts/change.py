@@ -294,8 +294,9 @@ def semantics(view: View) -> list[object]:
             continue
         if meant and key in _NAMED_BY_PRECISION:
             continue
-        if not _same(view.resolved.written(key), view.base.resolved.written(key)):
-            continue
+        names = (key, f"mixed_precision.{key.rpartition('.')[2]}")
+        if any(not _same(view.resolved.written(name), view.base.resolved.written(name)) for name in names):
+            continue  # somebody wrote it, here or where the recipe is spelled out
         view.get(key)
         found.append(key)
     return found

@@ -65,6 +65,8 @@ class Review:
     new: set[str] = field(default_factory=set)
     """Recipes that the base does not have."""
     deleted: set[str] = field(default_factory=set)
+    deleted_files: dict[str, str] = field(default_factory=dict)
+    """Where a deleted recipe stood."""
     affected: dict[str, Launch | None] = field(default_factory=dict)
     """Key of a launch that the change reaches -> the launch at the base, None where it had none."""
     past: dict[str, Past] = field(default_factory=dict)
@@ -138,6 +140,7 @@ class Review:
         self.renamed = renamed(new, gone, moved)
         self.new = set(new) - set(self.renamed)
         self.deleted = set(gone) - set(self.renamed.values())
+        self.deleted_files = {name: gone[name].path for name in self.deleted}
 
     # --- as they were ----------------------------------------------------------------------------------------------
 

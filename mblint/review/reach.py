@@ -51,13 +51,14 @@ class Reach:
         return self._imports[path]
 
     def _read(self, path: str) -> tuple[set[str], bool]:
+        session = self.session
         module = self._trees.get(path)
         try:
-            text, tree = (module.text, module.tree) if module is not None else parse_source(path)
+            text, tree = (module.text, module.tree) if module is not None else parse_source(path, session.modules.overlay.get(path))
         except SourceError:
             return set(), False
         found: set[str] = set()
-        own, _ = module_name(path)
+        own, _ = module_name(path, session.exists)
         package = own if path.endswith("/__init__.py") else own.rpartition(".")[0]
         for name in _imported(tree, package):
             found.update(self._located(name, os.path.dirname(path)))
@@ -73,7 +74,7 @@ class Reach:
                 relative = "/".join(parts[:cut])
                 for root in self.roots:
                     for candidate in (f"{root}/{relative}.py", f"{root}/{relative}/__init__.py"):
-                        if candidate in self.changed or os.path.isfile(candidate):
+                        if candidate in self.changed or self.session.exists(candidate):
                             files.append(os.path.realpath(candidate))
             self._files[key] = tuple(files)
         return self._files[key]
