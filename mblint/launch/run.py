@@ -63,7 +63,7 @@ class CannotEvaluate(Exception):
 MAX_PATHS = 8
 
 
-def find_recipe(session: Session, name: str) -> FunctionValue:
+def find_recipe(session: Session, name: str) -> Any:
     """The function of `module:function` (or `module.function`). Raises CannotEvaluate."""
     module_name, colon, function = name.partition(":")
     if not colon:
@@ -73,7 +73,7 @@ def find_recipe(session: Session, name: str) -> FunctionValue:
         raise CannotEvaluate(f"module {module_name} was not found in the project or in the upstream source", None)
     value = module.lookup(function)
     if isinstance(value, FunctionValue) or callable(getattr(value, "call", None)):
-        return value  # type: ignore[no-any-return]
+        return value
     if value is MISSING:
         near = _closest(function, getattr(module, "binders", {}))
         raise CannotEvaluate(f"{module_name} has no function {function}" + (f"; did you mean {near}?" if near else ""), None)
@@ -171,7 +171,7 @@ def _parameter(function: FunctionValue, argument: ast.arg) -> Any:
     return Unknown(f"the parameter {argument.arg} has no default", Site(function.module, argument).span())
 
 
-def _definition(function: FunctionValue) -> Span | None:
+def _definition(function: Any) -> Span | None:
     if not isinstance(function, FunctionValue):
         return None
     node = function.node
@@ -522,12 +522,12 @@ def named_value(session: Session, owner: Instance, name: str, text: str, current
         dotted = text if text.startswith("torch.") else f"torch.{_DTYPE_NAMES.get(text, text)}"
         return External(dotted) if dotted in DTYPES else text
     if name == "activation_func" and not isinstance(current, str):
-        dotted = _ACTIVATIONS.get(text)
-        if dotted is None:
+        known = _ACTIVATIONS.get(text)
+        if known is None:
             return text
         from mblint.evaluate.codec import resolve
 
-        return resolve(session.machine, dotted)
+        return resolve(session.machine, known)
     return text
 
 

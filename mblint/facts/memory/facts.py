@@ -10,7 +10,7 @@ from mblint.facts.view import View, fact
 
 def _estimate(view: View) -> Estimate:
     """The launch's estimate, made once."""
-    held = view.memory
+    held: Estimate | None = view.memory
     if held is None:
         held = view.memory = estimate(view.resolved)
     return held
