@@ -91,6 +91,10 @@ def _field(view: View, name: str, *own: str) -> object:
 @fact("precision.recipe")
 def recipe(view: View) -> str | None:
     """The name of the mixed precision recipe, "object" where it is spelled out, or None."""
+    # The launch puts the recipe's object in the place of its name; what was written tells the two apart.
+    value = view.resolved.written("mixed_precision")
+    if isinstance(value, str) and "." not in value:
+        return value.replace("-", "_")
     value = view.value("mixed_precision")
     if value is None:
         return None
