@@ -15,7 +15,6 @@ from mblint.read import yaml as source
 from mblint.read.shell import HOLE
 from mblint.read.shell_run import follow_words
 from mblint.read.shell_text import Places, Text
-from mblint.read.span import Span
 
 _GPU_KEYS = ("nvidia.com/gpu", "amd.com/gpu")
 _PLACEHOLDER = re.compile(r"<<([A-Za-z_][\w.]*)>>")
@@ -59,10 +58,10 @@ class _Reader:
             for item in node.items:
                 self.walk(item, above)
         else:
-            is_container = any(source.get(node, key) is not None for key in ("command", "args")) and (
-                source.get(node, "image") is not None or source.get(node, "env") is not None
-            )
-            if is_container and self.container(node, above):
+            given = [source.get(node, key) for key in ("command", "args")]
+            named = source.get(node, "image") is not None or source.get(node, "env") is not None
+            listed = isinstance(given[0], source.SequenceNode)
+            if (listed or (named and any(given))) and self.container(node, above):
                 return
             for _, value in node.pairs:
                 self.walk(value, [*above, node])
@@ -252,7 +251,3 @@ def _rendered(word: Text) -> Text:
         out = out + word.part(at, match.start()) + Text(HOLE, (place,), (reason,))
         at = match.end()
     return out + word.part(at) if at else word
-
-
-def span_of(node: source.Node | None) -> Span | None:
-    return node.span if node is not None else None

@@ -36,6 +36,11 @@ class UnknownContainer(OmegaError):
 
 MISSING = "???"
 
+MAX_CHAIN = 100
+
+MAX_WORK = 50_000
+"""Values that one config may have, those repeated by interpolations included."""
+
 
 @dataclass(slots=True, eq=False)
 class Leaf:
@@ -173,6 +178,9 @@ class Config:
     resolvers: Mapping[str, Resolver] = field(default_factory=dict)
     foreign: bool = False
     assumed: dict[str, Any] = field(default_factory=dict)
+    within: list[int] = field(default_factory=list, repr=False)
+    """The containers whose values are being collected: a reference to one of them has no end."""
+    work: int = 0
 
     # ---------------------------------------------------------------- merge
 
@@ -315,14 +323,23 @@ class Config:
 
     def plain(self, node: Tree, path: tuple[Any, ...] = ()) -> Any:
         """Plain data with every interpolation resolved. Raises OmegaError where OmegaConf would."""
+        self.work = self.work + 1 if self.within else 0
+        if self.work > MAX_WORK:
+            raise OmegaError("the interpolations repeat too much data", getattr(node, "span", None))
         if isinstance(node, Leaf):
             found = self._deref(node, path, [])
             if isinstance(found, Leaf):
                 return found.value
-            return self.plain(found, self._path_of(found) or path)
-        if isinstance(node, Dict):
-            return {key: self.plain(item, (*path, key)) for key, item in node.items.items()}
-        return [self.plain(item, (*path, index)) for index, item in enumerate(node.items)]
+            node, path = found, self._path_of(found) or path
+        if id(node) in self.within:
+            raise OmegaError(f"{dotted(path)!r}: the interpolation refers to itself", node.span)
+        self.within.append(id(node))
+        try:
+            if isinstance(node, Dict):
+                return {key: self.plain(item, (*path, key)) for key, item in node.items.items()}
+            return [self.plain(item, (*path, index)) for index, item in enumerate(node.items)]
+        finally:
+            self.within.pop()
 
     def resolved(self, node: Tree, path: tuple[Any, ...] = ()) -> Tree:
         """The node behind interpolations: a leaf with a final value, or a container. Raises OmegaError."""
@@ -331,8 +348,10 @@ class Config:
     def _deref(self, node: Tree, path: tuple[Any, ...], stack: list[int]) -> Tree:
         if not isinstance(node, Leaf) or not syntax.is_interpolation(node.value):
             return node
-        if id(node) in stack or len(stack) > 200:
+        if id(node) in stack:
             raise OmegaError(f"{dotted(path)!r}: the interpolation refers to itself", node.span)
+        if len(stack) > MAX_CHAIN:
+            raise OmegaError(f"{dotted(path)!r}: more than {MAX_CHAIN} interpolations in a row", node.span)
         stack.append(id(node))
         try:
             parts = syntax.parse_interpolation(node.value).parts

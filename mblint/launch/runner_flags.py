@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mblint.evaluate.unknown import Unknown
-from mblint.launch.argparse_table import Found, Option, Table, split
+from mblint.launch.argparse_table import Found, Option, Split, Table, split
 from mblint.launch.command_line import Line, more_of, overrides_of, value_of
 from mblint.launch.overrides import CliOverride
 from mblint.launch.runner_tables import UNIFIED_FIELDS
@@ -107,6 +107,26 @@ def _rest(
     return overrides, unread, refused
 
 
+def _misused(line: Line, parts: Split, exact: bool) -> tuple[str, Span | None] | None:
+    """Why the runner's parser refuses a known option: no value, or one of another type."""
+    for item in parts.found:
+        option, span = item.option, line.spans[item.at]
+        name = line.words[item.at].chars.partition("=")[0]
+        if item.at in parts.missing_value and (exact or option.kind == "int"):
+            return f"{name} is given without a value", span
+        if option.nargs is not None or item.at in parts.missing_value:
+            continue
+        text, place = value_of(line, item.at, item.inline, item.values)
+        if text is None or not text.known:
+            continue
+        if option.kind in ("int", "float") and isinstance(converted(option, text), Unknown):
+            number = "a whole number" if option.kind == "int" else "a number"
+            return f"{name} takes {number}, not {text.chars!r}", place
+        if exact and option.choices and option.kind == "str" and text.chars not in option.choices:
+            return f"{name} is one of {', '.join(option.choices)}, not {text.chars!r}", place
+    return None
+
+
 # ------------------------------------------------------------------ unified
 
 
@@ -129,6 +149,7 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
     parts = split(line.texts(), table)
     flags = given_flags(line, parts.found)
     overrides, unread, refused = _rest(line, parts.rest, exact)
+    refused = _misused(line, parts, exact) or refused
     common: list[CliOverride] = []
     for dest, key in UNIFIED_FIELDS.items():
         if dest not in flags:
@@ -210,6 +231,7 @@ def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec
     parts = split(line.texts(), table)
     flags = given_flags(line, parts.found)
     overrides, unread, refused = _rest(line, parts.rest, exact=False)
+    refused = _misused(line, parts, exact=False) or refused
 
     def text(name: str, default: str | None = None) -> str | Unknown | None:
         given = flags.get(name)

@@ -18,7 +18,7 @@ MAX_SCRIPT = 400_000
 
 _MAY_LAUNCH = re.compile(
     r"megatron|run_recipe|run_script\.py|setup_experiment|train\.sh|model_recipe_name|actor_rollout_ref|recipe"
-    r"|(?:model|train|checkpoint|optimizer|dataset)\.[a-z_]+=|tensor[-_]model[-_]parallel[-_]size"
+    r"|(?<![\w.-])(?:model|train|checkpoint|optimizer|dataset)\.[a-z_]+=|tensor[-_]model[-_]parallel[-_]size"
 )
 _PROGRAM = re.compile(r"\.py\b|\bpython|torchrun|train\.sh|\bmegatron\b|-m\s+\w")
 

@@ -312,7 +312,9 @@ def _candidate(run: Run, key: tuple[int, int]) -> bool:
     document, branch, condition = run.branches[key]
     text = document.script.text
     tested = _tested(document, branch, condition)
-    if re.search(r"(?:^|\s)-[nz]\s", tested) or not _matters(text[branch.start : branch.end]):
+    if re.search(r"(?:^|\s)-[nz]\s", tested) or not _matters(
+        text[max(condition.end, branch.start) : branch.end]
+    ):
         return False
     names = set(_VARIABLE.findall(tested))
     settings = 0
@@ -334,7 +336,7 @@ def _tested(document: Document, branch: Slice, condition: Slice) -> str:
 
 def _matters(body: str) -> bool:
     """Whether a branch does something to a launch, and does not only print or leave."""
-    lines = [line.strip() for line in body.split("\n")[1:]]
+    lines = [re.sub(r"^(?:then|do|\)|\])+\s*", "", line.strip(" \t])")) for line in re.split(r"[\n;]", body)]
     return any(
         re.match(r"(?:export\s+)?[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=", line) or is_interesting(line)
         for line in lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -52,9 +52,10 @@ class YamlReading:
 _COMMENT = re.compile(r"^[ \t]*#[ \t]*mblint:[ \t]*(.*\b(?:recipe|world_size|gpu)=.*)$", re.M)
 _MARKS = re.compile(
     r"_target_:\s*['\"]?megatron\.|megatron_cfg|megatron_bridge|megatron-bridge|\bperf_matrix:"
-    r"|#\s*mblint:"
+    r"|#\s*mblint:|^recipe[ \t]*:[ \t]*\n[ \t]+_target_:",
+    re.M,
 )
-_SECTION = re.compile(rf"^(?:{'|'.join(SECTIONS)})[ \t]*:", re.M)
+_TOP_KEY = re.compile(r"^([A-Za-z_]\w*)[ \t]*:", re.M)
 _FIELD = re.compile(
     r"^[ \t]+(?:train_iters|micro_batch_size|global_batch_size|tensor_model_parallel_size|lr_warmup_iters"
     r"|pipeline_model_parallel_size|use_megatron_fsdp|use_distributed_optimizer|grad_reduce_in_fp32|seq_length"
@@ -70,7 +71,7 @@ def may_concern(text: str) -> bool:
         return False
     if _MARKS.search(text):
         return True
-    if _FIELD.search(text) and _SECTION.search(text):
+    if _FIELD.search(text) and _has_sections(_TOP_KEY.findall(text)):
         return True
     return may_launch(text) and (
         "command" in text or "args" in text or "inline" in text or "run:" in text or "script" in text
@@ -96,7 +97,7 @@ def read_yaml_file(
     try:
         documents = source.read_yaml(text, path)
     except source.YamlError as error:
-        if _FIELD.search(text) and _SECTION.search(text):
+        if _has_sections(_TOP_KEY.findall(text)) and _FIELD.search(text):
             reading.shape, reading.error = "overrides", OmegaError(error.reason, error.span)
         return reading
     _comment(reading, text)
@@ -185,14 +186,19 @@ def _shaped(
 def _overrides(reading: YamlReading, text: str, root: source.Mapping) -> bool:
     """A file with sections of a ConfigContainer, and nothing that speaks against one."""
     names = [key.text for key, _ in root.pairs if isinstance(key, source.Scalar)]
-    known = [name for name in names if name in SECTIONS]
-    if reading.recipe is None and (len(known) < 2 or 2 * len(known) < len(names) or not _FIELD.search(text)):
+    if reading.recipe is None and not (_has_sections(names) and _FIELD.search(text)):
         return False
     reading.shape = "overrides"
     reading.layer = load_layer(text, reading.path)
     if reading.recipe is not None:
         reading.launches = [_named(reading)]
     return True
+
+
+def _has_sections(names: Sequence[str]) -> bool:
+    """Whether the top-level keys of a file are mostly sections of a ConfigContainer."""
+    known = {name for name in names if name in SECTIONS}
+    return len(known) >= 2 and 2 * len(known) >= len(set(names))
 
 
 def _named(reading: YamlReading) -> LaunchSpec:

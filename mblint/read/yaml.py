@@ -175,6 +175,10 @@ def read_yaml(text: str, path: str) -> list[Document]:
         raise YamlError(str(reason).replace("\n", " "), Span(path, line, column, line, column)) from None
     except yaml.YAMLError as error:
         raise YamlError(str(error).split("\n", 1)[0], Span(path, 1, 1, 1, 1)) from None
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        reason = f"character U+{ord(text[error.start]):04X} cannot be in a file"
+        raise YamlError(reason, Span(path, line, 1, line, 1)) from None
 
 
 # ------------------------------------------------------------------ scalars

@@ -52,7 +52,19 @@ def test_interpolations(value: str, result: object) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["${nobody}", "${a.b}", "${v}", "${.v}", "${..a}", "${oc.env:UNSET}", "${nores:1}", "${a", "${div:1,0}", "${m}", "${oc.decode:1}"],
+    [
+        "${nobody}",
+        "${a.b}",
+        "${v}",
+        "${.v}",
+        "${..a}",
+        "${oc.env:UNSET}",
+        "${nores:1}",
+        "${a",
+        "${div:1,0}",
+        "${m}",
+        "${oc.decode:1}",
+    ],
 )
 def test_what_omegaconf_refuses_is_refused(value: str) -> None:
     with pytest.raises(OmegaError):
@@ -83,6 +95,12 @@ def test_interpolations_do_not_run_away() -> None:
         plain({"a": "${b}", "b": "${a}"})
     with pytest.raises(OmegaError):
         tree({"a": "${" * 500 + "a" + "}" * 500})
+    with pytest.raises(OmegaError, match="refers to"):
+        plain({"a": {"b": "${c}"}, "c": {"d": "${a}"}})
+    with pytest.raises(OmegaError, match="too much data"):
+        plain({"a0": ["x"]} | {f"a{i + 1}": [f"${{a{i}}}"] * 10 for i in range(20)})
+    with pytest.raises(OmegaError, match="in a row"):
+        plain({f"a{i}": f"${{a{i + 1}}}" for i in range(300)} | {"a300": 1})
 
 
 def test_split_key() -> None:
