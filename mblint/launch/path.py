@@ -69,6 +69,8 @@ def install(session: Session) -> None:
     machine.special_functions["megatron.core.hyper_comm_grid.HyperCommGrid.create_pg"] = nothing
     machine.special_functions[f"{GROUPS}.generate_masked_orthogonal_rank_groups"] = groups
     machine.special_functions["megatron.bridge.training.initialize._set_random_seed"] = stop
+    # The groups are made; collecting them checks nothing of the configuration.
+    machine.special_functions["megatron.core.process_groups_config.ProcessGroupCollection.use_mpu_process_groups"] = stop
 
 
 @lru_cache(maxsize=256)
