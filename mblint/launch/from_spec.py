@@ -128,11 +128,13 @@ class HeapTarget:
         world = self.session.world
         node = HeapNode(self.session, self.cfg, "override")
         layers, self.layers = self.layers, []
-        result: OverrideResult = evaluate_overrides(node, layers, cli, env=world.env, env_known=world.env_known)
+        result: OverrideResult = evaluate_overrides(
+            node, layers, cli, env=world.env, env_known=world.env_known, foreign_resolvers=self.spec.foreign_resolvers
+        )
         if result.failed is not None:
             raise Refused(result.failed.reason, result.failed.span)
         write(node, result)
-        self.skipped += result.skipped
+        self.skipped += [skipped for skipped in result.skipped if skipped.key not in self.spec.quiet_keys]
         self.undecided += result.undecided
 
 
@@ -173,6 +175,8 @@ def apply_spec(session: Session, cfg: Instance, spec: LaunchSpec, layers: Sequen
     """Everything that the launch does to the config between the recipe and Bridge's own validation. Raises Refused."""
     machine = session.machine
     machine.phase, machine.go_on = PHASE_OVERRIDE, False
+    if spec.refused is not None:
+        raise Refused(*spec.refused)
     target = HeapTarget(session, cfg, spec, [*spec.layers, *layers])
     run_steps(spec, target, benchmark)
     if target.layers:
