@@ -132,6 +132,7 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
         # Single files, as a hook names them, are judged by themselves.
         found.rows = [with_arguments(args, loaded, row) for row in settings_launches(loaded, session, names)]
         found.launches += found.rows
+    described_launches(args, loaded, checker, paths, found)
     return found
 
 
@@ -163,20 +164,16 @@ def check_paths(
     return checked, found.files
 
 
-def described_launches(
-    args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: Sequence[Path], checked: Checked, files: list[Path]
-) -> list[Launch]:
-    """Launches of scripts and YAML files below the paths; what is found in their own text goes to `checked`."""
+def described_launches(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: Sequence[Path], found: Collected) -> None:
+    """Add the launches of scripts and YAML files below the paths, and what is found in their own text."""
     from mblint.launch.from_files import launch_files, launches_of_file
 
-    launches: list[Launch] = []
     for path in launch_files(paths, loaded.settings.exclude, loaded.root):
-        found = launches_of_file(checker.session, path, loaded.root)
-        if found is not None:
-            files.append(path)
-            checked.file_findings += [finding for finding in found.findings if checker.select(finding.rule, finding.name)]
-            launches += [with_arguments(args, loaded, launch) for launch in found.launches]
-    return launches
+        file = launches_of_file(checker.session, path, loaded.root)
+        if file is not None:
+            found.files.append(path)
+            found.problems += [finding for finding in file.findings if checker.select(finding.rule, finding.name)]
+            found.launches += [with_arguments(args, loaded, launch) for launch in file.launches]
 
 
 def exit_code(args: argparse.Namespace, loaded: Loaded, findings: Sequence[Finding]) -> int:
