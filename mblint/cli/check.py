@@ -9,7 +9,7 @@ from mblint.cli.options import add_common, add_launch, add_selection
 from mblint.cli.parser import Words, positive
 from mblint.errors import UserError
 
-FORMATS = ("full", "concise", "json", "github", "sarif", "junit", "gitlab")
+FORMATS = ("full", "concise", "json", "github", "sarif", "junit", "gitlab", "rdjson", "markdown")
 
 EPILOG = """examples:
   mblint check                                      all recipes below this folder
