@@ -139,6 +139,7 @@ def _follow_moves(
 ) -> None:
     """Pair findings of launches that the baseline does not know with entries of launches that are gone."""
     before = {_place(entry) for entry in waiting.values()}
+    followed: set[str] = set()
     gone = {
         text: entry
         for text, entry in sorted(waiting.items())
@@ -148,9 +149,13 @@ def _follow_moves(
         for index, entry in enumerate(subjects):
             if index in known or _place(entry) in before:
                 continue
+            if _text(entry) in followed:
+                known[index] = entry  # another launch of the recipe says it again
+                continue
             old = next((text for text, other in gone.items() if _moved(other, entry, same_name)), None)
             if old is not None:
                 known[index] = entry
+                followed.add(_text(entry))
                 matched.add(old)
                 del gone[old]
 

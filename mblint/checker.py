@@ -23,7 +23,7 @@ from mblint.judging.path import changed_findings, path_findings
 from mblint.launch import path as launch_path
 from mblint.launch.discover import recipe_functions
 from mblint.launch.resolved import ResolvedLaunch, Write
-from mblint.launch.run import CannotEvaluate, Launch, apply_changes, find_recipe, on_heap, parent_of, paths_of
+from mblint.launch.run import MAX_PATHS, CannotEvaluate, Launch, apply_changes, find_recipe, on_heap, parent_of, paths_of
 from mblint.launch.session import Session
 from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
@@ -185,11 +185,23 @@ class Checker:
     def resolve_launch(self, launch: Launch, observe: Callable[[ResolvedLaunch], None]) -> None:
         """Evaluate a launch and its launch path, and show each way through it to `observe`, without judging. Raises
         CannotEvaluate."""
-        for way in self._ways(launch):
-            with on_heap(self.session, launch, way) as resolved:
-                resolved.remember_written()
-                resolved.path = launch_path.run_path(self.session, resolved.cfg)
-                observe(resolved)
+        machine = self.session.machine
+        pending: list[list[bool]] = [[]]
+        for _ in range(MAX_PATHS):
+            if not pending:
+                break
+            decisions = pending.pop(0)
+            try:
+                with on_heap(self.session, launch, decisions) as resolved:
+                    taken = [choice for _, choice, _ in machine.path_taken]
+                    resolved.remember_written()
+                    resolved.path = launch_path.run_path(self.session, resolved.cfg)
+                    observe(resolved)
+            except CannotEvaluate:
+                taken = [choice for _, choice, _ in machine.path_taken]
+                if not decisions and not taken:
+                    raise
+            pending += [[*taken[:index], not taken[index]] for index in range(len(decisions), len(taken))]
 
     def _proven(self, launch: Launch, decisions: list[bool], verdict: Verdict) -> Verdict:
         """The verdict with those fixes only that make their finding go away and bring nothing new of its weight."""

@@ -294,12 +294,17 @@ def semantics(view: View) -> list[object]:
             continue
         if meant and key in _NAMED_BY_PRECISION:
             continue
-        names = (key, f"mixed_precision.{key.rpartition('.')[2]}")
-        if any(not _same(view.resolved.written(name), view.base.resolved.written(name)) for name in names):
-            continue  # somebody wrote it, here or where the recipe is spelled out
+        if not _same(view.resolved.written(key), view.base.resolved.written(key)) or _spelled_out(view, key):
+            continue
         view.get(key)
         found.append(key)
     return found
+
+
+def _spelled_out(view: View, key: str) -> bool:
+    """Whether the project itself sets the field of that name in a mixed precision recipe."""
+    writes = view.resolved.origins(f"mixed_precision.{key.rpartition('.')[2]}")
+    return any(write.in_project and getattr(write, "kind", "") != "call" for write in writes)
 
 
 @fact("change.semantics_text")
