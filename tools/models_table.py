@@ -3,7 +3,7 @@
     python tools/models_table.py --models FOLDER --out mblint/upstream/data
 
 FOLDER holds `<org>--<name>.json` files with the keys `hf_id`, `source`, `confidence` and `config`.
-Confidence is `copied` (the model's own config.json was seen whole), `partial` (some of its fields were seen) or
+Confidence is `copied` (its config.json was seen whole), `partial` (some of its fields were seen) or
 `derived` (taken from other models of the same architecture, or from an older provider of megatron-bridge).
 """
 
