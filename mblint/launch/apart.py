@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from mblint.evaluate.errors import BudgetExceeded, NeedFork, Raised
 from mblint.evaluate.machine import Machine, exception_name, exception_text
-from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.unknown import Unknown, count_unknown, unknowns_made
 from mblint.evaluate.values import MISSING, External, Instance
 
 PLAIN = (str, int, float, bool, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A result, and what it depends on."""
+
+    result: Instance
+    watched: dict[str, Any]
+    """Environment variables that were asked for, with what was set."""
+    known: bool
+    """Whether the environment was known as a whole."""
+    met_unknown: bool
 
 
 class Memory:
@@ -19,12 +32,11 @@ class Memory:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.held: dict[Any, list[tuple[dict[str, Any], bool, Instance]]] = {}
-        """key -> (variables that were asked for, whether the environment was known, result)"""
+        self.held: dict[Any, list[Entry]] = {}
 
     def results(self, key: Any) -> list[Instance]:
         """What was computed for a key, in whatever environment."""
-        return [result for _, _, result in self.held.get(key, ())]
+        return [entry.result for entry in self.held.get(key, ())]
 
     def get(self, key: Any, compute: Callable[[], Any]) -> Instance:
         """The result of `compute`, run in a machine that knows of no launch.
@@ -33,30 +45,35 @@ class Memory:
         known.
         """
         machine, facts = self.machine, self.machine.facts
-        for watched, known, held in self.held.get(key, ()):
-            if known == facts.env_known and all(_same(facts.env, *item) for item in watched.items()):
-                machine.env_read_count += len(watched)
-                return held
+        shared = bool(
+            machine.shared_changed
+        )  # something that every call can reach is not as its module made it
+        for entry in () if shared else self.held.get(key, ()):
+            if entry.known == facts.env_known and all(_same(facts.env, *i) for i in entry.watched.items()):
+                machine.env_read_count += len(entry.watched)
+                if entry.met_unknown:
+                    count_unknown()
+                return entry.result
         watching, facts.watched = facts.watched, {}
-        started = machine.clock
-        machine.clock += 1
+        made = unknowns_made()
         try:
-            result, touched = self._apart(compute)
+            result, pure = self._apart(compute)
         finally:
             watched, facts.watched = facts.watched, watching
         if watching is not None:
             watching.update(watched)
         if not isinstance(result, Instance):
             result = machine.new_instance(None, getattr(result, "reason", "") or "no object")
-        if touched > started:
-            self.held.setdefault(key, []).append((watched, facts.env_known, result))
-        else:
-            machine.oldest_touched = min(machine.oldest_touched, touched)
+        if pure and not shared:
+            entry = Entry(result, watched, facts.env_known, unknowns_made() != made)
+            self.held.setdefault(key, []).append(entry)
         return result
 
-    def _apart(self, compute: Callable[[], Any]) -> tuple[Any, int]:
-        """Run `compute` outside phases, speculation and handlers; its changes of the heap are kept."""
+    def _apart(self, compute: Callable[[], Any]) -> tuple[Any, bool]:
+        """(result, whether only new objects were changed) of `compute`, run outside phases and handlers."""
         machine = self.machine
+        started = machine.clock
+        machine.clock += 1
         state = {name: getattr(machine, name) for name in _STATE}
         for name, value in _APART.items():
             setattr(machine, name, value)
@@ -69,12 +86,17 @@ class Memory:
         except (BudgetExceeded, NeedFork) as error:
             result = Unknown(f"not evaluated: {error}")
         finally:
-            touched = machine.oldest_touched
+            touched, changes = machine.oldest_touched, machine.trail
             for name, value in state.items():
                 setattr(machine, name, value)
             del machine.failures[failures:]
             del machine.undecided[undecided:]
-        return result, touched
+            pure = touched > started
+            if not pure:
+                # What was there before has changed: that is taken back together with the launch.
+                machine.trail.extend(changes)
+                machine.oldest_touched = min(machine.oldest_touched, touched)
+        return result, pure
 
 
 _APART = {"phase": 0, "go_on": False, "speculation": 0, "path_decisions": None}
