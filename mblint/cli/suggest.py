@@ -1,0 +1,53 @@
+"""Find the cheapest way out for a launch that does not fit: what to change, what it saves, what it costs."""
+
+from __future__ import annotations
+
+import argparse
+
+from mblint.cli.options import add_common, add_launch
+from mblint.cli.parser import positive
+from mblint.errors import UserError
+
+EPILOG = """examples:
+  mblint suggest my_70b_config --world-size 64 --gpu h100
+  mblint suggest my_70b_config --goal headroom=10GiB --format json
+  mblint suggest --launches sweep.jsonl
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """All options of the command."""
+    parser.usage = "mblint suggest RECIPE | --launches FILE [--goal GOAL] [OPTIONS]"
+    parser.add_argument(
+        "recipe",
+        nargs="?",
+        metavar="RECIPE",
+        help="a function name, package.module:function, FILE or FILE:function",
+    )
+    parser.add_argument(
+        "--goal",
+        default="fit",
+        metavar="GOAL",
+        help="fit (the upper end of the estimate), or headroom=10GiB left at the expected size; default: fit",
+    )
+    parser.add_argument(
+        "--limit", type=positive, default=5, metavar="N", help="ways out to show, at most; default: 5"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    add_launch(parser)
+    add_common(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the source and the goal, then do the work."""
+    if (args.recipe is None) == (args.launches is None):
+        raise UserError("name one of RECIPE or --launches FILE", "see `mblint suggest --help`")
+    from mblint.wayout.goal import parse_goal
+
+    try:
+        goal = parse_goal(args.goal)
+    except ValueError as error:
+        raise UserError(f"--goal: {error}") from None
+    from mblint.cli.suggest_run import run as work
+
+    return work(args, goal)

@@ -1,0 +1,242 @@
+"""Finds ways out: estimates many candidates quickly, then has the promising ones judged in full.
+
+The quick estimate puts the changes over the evaluated launch and derives nothing from them. A candidate that
+looks right is evaluated from its recipe again: overrides as printed, the launch path, all rules, and the
+estimate of the configuration that results. Only that decides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from mblint.checker import Checker, Verdict
+from mblint.facts.memory.capacity import GIB, Judgement, judge
+from mblint.facts.memory.estimate import Estimate, estimate
+from mblint.facts.memory.reading import Overlay
+from mblint.launch import path as launch_path
+from mblint.launch.resolved import ResolvedLaunch
+from mblint.launch.run import Launch, on_heap
+from mblint.wayout.candidates import LIMIT, Candidate, candidates
+from mblint.wayout.changed import changed_launch
+from mblint.wayout.goal import Goal
+from mblint.wayout.held import Held
+from mblint.wayout.remedies import remedies
+
+ANSWERS = 5
+JUDGED = 30
+"""Candidates that are evaluated in full, at most."""
+SECONDS = 10.0
+"""After which no further candidate is begun."""
+
+_A_FAMILY = 2
+_CAPACITY_RULES = ("MB390", "MB391")
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """An estimate with its judgement."""
+
+    estimate: Estimate
+    judgement: Judgement
+
+    @property
+    def total_bytes(self) -> int:
+        return self.estimate.total_bytes or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A way out that starts, reaches the goal and brings no new error."""
+
+    candidate: Candidate
+    sized: Sized
+    saved_bytes: int
+    warnings: tuple[str, ...] = ()
+    undecided: bool = False
+
+
+@dataclass(slots=True)
+class Result:
+    """What a search found. `because` says why there is no answer, or why there was nothing to do."""
+
+    base: Sized | None = None
+    verdict: Verdict | None = None
+    answers: list[Answer] = field(default_factory=list)
+    because: str = ""
+    reached: bool = False
+    tried: int = 0
+    judged: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    stopped: str = ""
+    quick_seconds: float = 0.0
+    seconds: float = 0.0
+
+
+def _sized(source: object) -> Sized:
+    found = estimate(source)  # type: ignore[arg-type]
+    gpu = source.gpu  # type: ignore[attr-defined]
+    return Sized(found, judge(found, gpu if isinstance(gpu, str) else ""))
+
+
+def search(
+    checker: Checker,
+    launch: Launch,
+    goal: Goal,
+    *,
+    answers: int = ANSWERS,
+    limit: int = LIMIT,
+    judged: int = JUDGED,
+    seconds: float = SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Result:
+    """The first few ways to the goal, in the guide's order. Raises CannotEvaluate as the launch itself does."""
+    begin = clock()
+    result = Result()
+    promising = _quick(checker, launch, goal, result, limit, lambda: clock() - begin > seconds * 0.7)
+    result.quick_seconds = clock() - begin
+    if promising and not result.because:
+        result.verdict = checker.judge_launch(launch, launch.id)
+        _full(checker, launch, goal, result, promising, answers, judged, lambda: clock() - begin > seconds)
+    result.seconds = clock() - begin
+    if not result.answers and not result.because and not result.reached:
+        result.because = _why_none(result, promising)
+    return result
+
+
+def _quick(
+    checker: Checker, launch: Launch, goal: Goal, result: Result, limit: int, late: Callable[[], bool]
+) -> list[Candidate]:
+    """Candidates whose quick estimate reaches the goal, in order."""
+    session = checker.session
+    with on_heap(session, launch) as resolved:
+        resolved.remember_written()
+        launch_path.run_path(session, resolved.cfg)
+        source = Held(resolved)
+        result.base = base = _sized(source)
+        if base.estimate.missing:
+            result.because = "no estimate: " + "; ".join(
+                f"{key}: {why}" for key, why in base.estimate.missing.items()
+            )
+            return []
+        if base.judgement.capacity is None:
+            result.because = base.judgement.because
+            return []
+        result.reached = goal.met(base.judgement)
+        if result.reached:
+            return []
+        promising = []
+        for candidate in candidates(remedies(source), limit):
+            if late():
+                result.stopped = "not every combination was estimated: time ran out"
+                break
+            result.tried += 1
+            # Without any saving there is nothing to say for a change.
+            found = _sized(Overlay(source, candidate.changes))
+            if goal.met(found.judgement) and found.total_bytes < base.total_bytes:
+                promising.append(candidate)
+        return promising
+
+
+def _full(
+    checker: Checker,
+    launch: Launch,
+    goal: Goal,
+    result: Result,
+    promising: Sequence[Candidate],
+    answers: int,
+    judged: int,
+    late: Callable[[], bool],
+) -> None:
+    assert result.base is not None and result.verdict is not None
+    before: set[tuple[str, str]] = {(finding.rule, finding.severity) for finding in result.verdict.findings}
+    families: dict[str, int] = {}
+    barred: list[Candidate] = []
+    for candidate in promising:
+        if len(result.answers) >= answers:
+            break
+        last = candidate.steps[-1].family if candidate.steps else ""
+        if families.get(last, 0) >= _A_FAMILY or any(
+            candidate.costs_more_than(other.candidate) for other in result.answers
+        ):
+            continue
+        if any(candidate.costs_more_than(other) for other in barred):
+            continue
+        if result.judged >= judged or late():
+            result.stopped = "not every promising combination was judged: " + (
+                "time ran out" if late() else f"{judged} were"
+            )
+            break
+        result.judged += 1
+        answer, why = _judge(checker, launch, goal, result.base, before, candidate, _doubtful(result.verdict))
+        if answer is None:
+            # A single remedy that is refused is refused in company too.
+            if len([step for step in candidate.steps if step.rank]) <= 1 and "more than" not in why:
+                barred.append(candidate)
+            result.refused.setdefault(" + ".join(step.title for step in candidate.steps), why)
+            continue
+        families[last] = families.get(last, 0) + 1
+        result.answers.append(answer)
+
+
+def _doubtful(verdict: Verdict) -> bool:
+    return verdict.verdict == "undecided"
+
+
+def _judge(
+    checker: Checker,
+    launch: Launch,
+    goal: Goal,
+    base: Sized,
+    before: set[tuple[str, str]],
+    candidate: Candidate,
+    doubtful: bool,
+) -> tuple[Answer | None, str]:
+    """The answer, or why it is none."""
+    seen: list[Sized] = []
+
+    def observe(resolved: ResolvedLaunch) -> None:
+        seen.append(_sized(resolved))
+
+    verdict = checker.judge_launch(changed_launch(launch, candidate.changes), launch.id, observe)
+    if verdict.verdict == "fails":
+        failing = next((finding for finding in verdict.findings if finding.outcome == "fails"), None)
+        return None, "it does not start: " + (
+            f"{failing.rule} {failing.message}" if failing else "a check fails"
+        )
+    for finding in verdict.findings:
+        if finding.severity == "error" and (finding.rule, "error") not in before:
+            return None, f"it brings {finding.rule}: {finding.message}"
+    if verdict.verdict == "undecided" and not doubtful:
+        return None, "whether it starts could not be decided"
+    if not seen:
+        return None, "it could not be evaluated"
+    worst = max(seen, key=lambda sized: sized.total_bytes)
+    if worst.estimate.missing or not goal.met(worst.judgement):
+        return (
+            None,
+            f"with all that follows it needs {worst.total_bytes / GIB:.1f} GiB, more than the goal leaves",
+        )
+    notes = [
+        f"{finding.rule} {finding.name}: {finding.message}"
+        for finding in verdict.findings
+        if finding.severity == "warning"
+        and (finding.rule, "warning") not in before
+        and finding.rule not in _CAPACITY_RULES
+    ]
+    return Answer(
+        candidate, worst, base.total_bytes - worst.total_bytes, tuple(notes), verdict.verdict == "undecided"
+    ), ""
+
+
+def _why_none(result: Result, promising: Sequence[Candidate]) -> str:
+    if not promising:
+        return (
+            f"no combination of {result.tried} reaches the goal; "
+            "a larger GPU, more of them or a shorter sequence would have to"
+        )
+    return (
+        f"{len(promising)} of {result.tried} combinations are small enough, "
+        f"and each of the {result.judged} that were judged is refused"
+    )
