@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mblint.evaluate.errors import BudgetExceeded, NeedFork, Raised
+from mblint.evaluate.errors import BudgetExceeded, Raised
 from mblint.evaluate.machine import Machine, exception_name, exception_text
 from mblint.evaluate.unknown import Unknown, count_unknown, unknowns_made
 from mblint.evaluate.values import MISSING, External, Instance
@@ -45,9 +45,8 @@ class Memory:
         known.
         """
         machine, facts = self.machine, self.machine.facts
-        shared = bool(
-            machine.shared_changed
-        )  # something that every call can reach is not as its module made it
+        # While something that every call can reach is not as its module made it, nothing is remembered.
+        shared = bool(machine.shared_changed)
         for entry in () if shared else self.held.get(key, ()):
             if entry.known == facts.env_known and all(_same(facts.env, *i) for i in entry.watched.items()):
                 machine.env_read_count += len(entry.watched)
@@ -83,7 +82,7 @@ class Memory:
             result = compute()
         except Raised as raised:
             result = Unknown(f"{exception_name(raised.value)}: {exception_text(raised.value)}"[:300])
-        except (BudgetExceeded, NeedFork) as error:
+        except BudgetExceeded as error:
             result = Unknown(f"not evaluated: {error}")
         finally:
             touched, changes = machine.oldest_touched, machine.trail

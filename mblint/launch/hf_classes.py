@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mblint.evaluate.errors import BudgetExceeded, NeedFork, Raised
+from mblint.evaluate.errors import BudgetExceeded, Raised
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.objects import finish_class, get_attribute
 from mblint.evaluate.unknown import Unknown
@@ -324,7 +324,7 @@ class Library:
         handlers, machine.handlers = machine.handlers, []
         try:
             return run()
-        except (Raised, NeedFork, BudgetExceeded):
+        except (Raised, BudgetExceeded):
             return Unknown("a configuration whose class refuses it")
         finally:
             machine.handlers = handlers

@@ -176,6 +176,14 @@ def gemma_text():
     return gemma("text")
 
 
+def patched():
+    from megatron.bridge.models.gpt_provider import GPTModelProvider
+    GPTModelProvider.own_note = 7
+    first = AutoBridge.from_hf_pretrained("Qwen/Qwen3-8B").to_megatron_provider(load_weights=False)
+    first.num_layers = 1
+    return AutoBridge.from_hf_pretrained("Qwen/Qwen3-8B").to_megatron_provider(load_weights=False)
+
+
 def supported():
     return [AutoBridge.can_handle("Qwen/Qwen3-8B"), AutoBridge.can_handle("black-forest-labs/FLUX.1-dev")]
 
@@ -210,6 +218,20 @@ def test_the_environment_at_the_time_of_the_call_counts(recipes: Bench) -> None:
     for _ in range(2):
         assert recipes.run("my_recipes", "gemma").cls.name == "Gemma4DenseVLProvider"
         assert recipes.run("my_recipes", "gemma_text").cls.name == "Gemma4DenseProvider"
+
+
+@pytest.mark.upstream
+def test_what_a_recipe_patches_is_not_remembered(upstream: Path, tmp_path: Path) -> None:
+    (tmp_path / "my_recipes.py").write_text(RECIPES)
+    bench = Bench(upstream, "0.6.2", project=tmp_path)
+    mark = bench.machine.mark()
+    assert bench.run("my_recipes", "patched").attrs["num_layers"] == 36
+    assert bench.providers.memory.held == {}
+    bench.machine.undo(mark)
+    assert not bench.machine.shared_changed
+    assert bench.run("my_recipes", "from_config").attrs["num_layers"] == 36
+    bench.provider("Qwen/Qwen3-8B")
+    assert len(bench.providers.memory.held) == 2
 
 
 OWN_BRIDGE = '''
