@@ -50,6 +50,12 @@ def _once(path: Path, seen: set[str]) -> bool:
     return True
 
 
+def excluded(path: Path, exclude: Iterable[str], root: Path) -> bool:
+    """Whether a walk from the root would skip the file, or a folder that it is in."""
+    patterns = [*DEFAULT_EXCLUDE, *exclude]
+    return any(_excluded(part, patterns, root) for part in (path, *path.parents))
+
+
 def _excluded(path: Path, patterns: Sequence[str], root: Path) -> bool:
     try:
         relative = os.path.relpath(path, root).replace(os.sep, "/")
@@ -71,14 +77,13 @@ def source_files(
         seen.add(real)
         if overlay.get(real, b"") is not None:
             yield path, named
-    patterns = [*DEFAULT_EXCLUDE, *exclude]
     tops = [os.path.realpath(path) for path in paths if path.is_dir()]
     for name in sorted(overlay):
         if overlay[name] is None or name in seen or not name.endswith(".py"):
             continue
         file = Path(name)
         inside = any(name.startswith(top + os.sep) for top in tops)
-        if inside and not any(_excluded(part, patterns, root) for part in (file, *file.parents)):
+        if inside and not excluded(file, exclude, root):
             yield file, False
 
 

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     paths = existing(args.paths or ["."])
     loaded, session = open_session(args, paths)
     checker = checker_of(args, loaded, session, "plan")
-    review = open_review(args, loaded, paths)
+    review = open_review(args, loaded, checker, paths)
     checked, files = check_paths(args, loaded, checker, paths, review)
     if not checked.verdicts and not checked.file_findings:
         if args.allow_empty:
@@ -72,7 +72,7 @@ def _check_launches(args: argparse.Namespace) -> int:
     loaded, session = open_session(args, paths)
     checker = checker_of(args, loaded, session)
     complete = [with_arguments(args, loaded, launch) for launch in launches]
-    review = open_review(args, loaded, paths)
+    review = open_review(args, loaded, checker, paths)
     if review is not None:
         from mblint.launch.session import with_deep_stack
 
@@ -108,6 +108,8 @@ class Collected:
     rows: list[Launch] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
+    described: list[tuple[str, Launch]] = field(default_factory=list)
+    """Those of the launches that a script or YAML file describes, with its real path."""
 
 
 def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> Collected:
@@ -146,18 +148,20 @@ def check_paths(
     checked = Checked(file_findings=found.problems)
     launches = found.launches
     if review is not None:
-        with_deep_stack(lambda: prepare(review, checker, launches, found.rows))
+        with_deep_stack(lambda: prepare(review, checker, launches, found.rows, found.described))
+        if review.judged:
+            checked.file_findings = [mark_older(review, finding, of_file=True) for finding in checked.file_findings]
 
     def work(part: Sequence[Launch]) -> list[Verdict | None]:
         if review is not None:
             review.ensure(checker, part)
-        found = [
+        judged = [
             checker.judge_launch(launch, launch.id) if launch.spec is not None else checker.judge_recipe(launch.recipe or "", launch)
             for launch in part
         ]
         if review is None or not review.judged:
-            return found
-        return [verdict and review.marked(launch, verdict) for launch, verdict in zip(part, found, strict=True)]
+            return judged
+        return [verdict and review.marked(launch, verdict) for launch, verdict in zip(part, judged, strict=True)]
 
     checked.verdicts = [verdict for verdict in spread(launches, work, args.jobs) if verdict is not None]
     checked.files = len(found.files)
@@ -168,12 +172,14 @@ def described_launches(args: argparse.Namespace, loaded: Loaded, checker: Checke
     """Add the launches of scripts and YAML files below the paths, and what is found in their own text."""
     from mblint.launch.from_files import launch_files, launches_of_file
 
-    for path in launch_files(paths, loaded.settings.exclude, loaded.root):
+    for path in launch_files(paths, loaded.settings.exclude, loaded.root, checker.session.modules.overlay):
         file = launches_of_file(checker.session, path, loaded.root)
         if file is not None:
             found.files.append(path)
             found.problems += [finding for finding in file.findings if checker.select(finding.rule, finding.name)]
-            found.launches += [with_arguments(args, loaded, launch) for launch in file.launches]
+            complete = [with_arguments(args, loaded, launch) for launch in file.launches]
+            found.launches += complete
+            found.described += [(file.path, launch) for launch in complete]
 
 
 def exit_code(args: argparse.Namespace, loaded: Loaded, findings: Sequence[Finding]) -> int:

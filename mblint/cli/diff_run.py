@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mblint.cli.check_run import checker_of, collect
+from mblint.cli.check_run import Collected, checker_of, collect
 from mblint.cli.common_run import existing, open_session
 from mblint.cli.review_run import complete_with
 from mblint.errors import UserError
@@ -41,22 +41,23 @@ def between_revisions(args: argparse.Namespace, first: str, second: str | None) 
     to_old = repo.changes(old)
     changes = to_old if new is None else repo.changes(old, new)
     review = Review(repo, old, changes, judged=True, overlay=overlay_of(to_old))
-    complete_with(review, args, loaded)
+    complete_with(review, args, loaded, checker, paths)
     here = session.at(overlay_of(repo.changes(new))) if new is not None else contextlib.nullcontext()
     with here:
-        launches, rows = with_deep_stack(lambda: _launches(args, loaded, checker, paths))
-        with_deep_stack(lambda: review.prepare(checker, launches, rows))
+        found = with_deep_stack(lambda: _launches(args, loaded, checker, paths))
+        launches = found.launches
+        with_deep_stack(lambda: review.prepare(checker, launches, found.rows, found.described))
         reached = [launch for launch in launches if key_of(launch) in review.affected]
         checker.review = review
 
         def work(part: Sequence[Launch]) -> list[LaunchDiff]:
             review.ensure(checker, part)
-            found: list[LaunchDiff] = []
+            diffs: list[LaunchDiff] = []
             for launch in part:
                 before = review.affected[key_of(launch)]
                 past = None if before is None else review.past[key_of(launch)]
-                found += compare(_name(launch), _name(before) if before is not None else None, past, resolve(checker, launch, True))
-            return found
+                diffs += compare(_name(launch), _name(before) if before is not None else None, past, resolve(checker, launch, True))
+            return diffs
 
         diffs = spread(reached, work, args.jobs)
         gone = [name for name in sorted(review.deleted) if _inside(review.deleted_files.get(name, ""), paths)]
@@ -77,7 +78,7 @@ def between_releases(args: argparse.Namespace, first: str, second: str) -> int:
         loaded, session = open_session(own, paths)
         sides.append((loaded, checker_of(own, loaded, session)))
     (loaded, before), (_, after) = sides
-    launches, _ = with_deep_stack(lambda: _launches(args, loaded, after, paths))
+    launches = with_deep_stack(lambda: _launches(args, loaded, after, paths)).launches
 
     def work(part: Sequence[Launch]) -> list[LaunchDiff]:
         found: list[LaunchDiff] = []
@@ -90,11 +91,11 @@ def between_releases(args: argparse.Namespace, first: str, second: str) -> int:
     return _report(args, loaded, DiffReport(*names, tuple(diffs), len(launches), str(loaded.root), between_releases=True))
 
 
-def _launches(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> tuple[list[Launch], list[Launch]]:
+def _launches(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> Collected:
     found = collect(args, loaded, checker, paths)
     if not found.launches:
         raise UserError(f"no recipe found in {', '.join(map(str, paths))}", "name the folder or file with --path", exit_code=4)
-    return found.launches, found.rows
+    return found
 
 
 def _name(launch: Launch) -> str:

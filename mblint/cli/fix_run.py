@@ -13,8 +13,8 @@ from mblint.cli.check_run import exit_code, report
 from mblint.cli.common_run import with_arguments
 from mblint.cli.options import wants_color
 from mblint.evaluate.modules import Module
-from mblint.findings import Finding
-from mblint.fix.apply import unified_diff
+from mblint.findings import Finding, TextEdit
+from mblint.fix.apply import apply_edits, unified_diff
 from mblint.fix.prove import FixRun
 from mblint.fix.write import NewText, read_source, write_files
 from mblint.fixing import FileFixer, dependents
@@ -25,10 +25,13 @@ from mblint.shown import shown_path
 if TYPE_CHECKING:
     from mblint.settings_file import Loaded
 
+IDLE_COMMENT = "MB903"
+
 
 def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked, files: Sequence[Path]) -> int:
     """Fix file by file, show or write the result, then report what remains."""
     session = checker.session
+    removed = _remove_idle_comments(args, loaded, checker, checked, files)
     recipes: dict[str, list[str]] = {}
     for verdict in checked.verdicts:
         module = session.modules.loaded.get(verdict.recipe.partition(":")[0])
@@ -59,9 +62,9 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
         color = wants_color(args.color, sys.stdout)
         for path, run in changed.items():
             sys.stdout.write(unified_diff(path, originals[path], run.sources[path], root=str(loaded.root), color=color))
-        count = sum(len(run.applied) for run in changed.values())
-        sys.stderr.write(f"{count} fixes would be applied in {len(changed)} files\n")
-        return 1 if changed else 0
+        count = sum(len(run.applied) for run in changed.values()) + sum(removed.values())
+        sys.stderr.write(f"{count} fixes would be applied in {len({*changed, *removed})} files\n")
+        return 1 if changed or removed else 0
     written = write_files([NewText(path, run.sources[path], digests[path]) for path, run in changed.items()], str(loaded.root))
     refused = [entry for entry in written if entry.refused]
     for entry in refused:
@@ -72,8 +75,9 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
         for path, run in changed.items():
             for applied in run.applied:
                 sys.stderr.write(f"{shown_path(path, str(loaded.root))}: {applied.finding.rule} {applied.fix.title}\n")
+    count += sum(removed.values())
     if count and args.quiet < 1:
-        sys.stderr.write(f"{count} fixes applied in {len(changed) - len(failed)} files\n")
+        sys.stderr.write(f"{count} fixes applied in {len({*changed, *removed} - failed)} files\n")
     session.replace_sources({})
     from mblint.cli.check_run import check_paths
     from mblint.cli.common_run import existing
@@ -82,6 +86,39 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
     if args.fix_only:
         return exit_code(args, loaded, []) if not refused else 1
     return report(args, loaded, session, again, checker, files)
+
+
+def _remove_idle_comments(
+    args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked, files: Sequence[Path]
+) -> dict[str, int]:
+    """Take out the ignore comments that suppress nothing, or show that as a diff; how many in which file."""
+    from mblint.reporting import build_report
+
+    result = build_report(
+        checked, checker.all_rules, checker.session, loaded.root,
+        active=checker.select, per_file_ignores=loaded.settings.per_file_ignores, files=files,
+    )  # fmt: skip
+    edits: dict[str, list[TextEdit]] = {}
+    for finding in result.findings:
+        if finding.rule == IDLE_COMMENT and finding.fixes and finding.span is not None and checker.session.in_project(finding.span.path):
+            edits.setdefault(finding.span.path, []).extend(finding.fixes[0].edits)
+    if not edits:
+        return {}
+    new: list[NewText] = []
+    for path, wanted in sorted(edits.items()):
+        source = read_source(path)
+        text = apply_edits(path, source.text, wanted)
+        new.append(NewText(path, text, source.digest))
+        if args.diff:
+            color = wants_color(args.color, sys.stdout)
+            sys.stdout.write(unified_diff(path, source.text, text, root=str(loaded.root), color=color))
+    if not args.diff:
+        for entry in write_files(new, str(loaded.root)):
+            if entry.refused:
+                sys.stderr.write(f"mblint: not written: {entry.refused}\n")
+                edits.pop(entry.path, None)
+        checker.session.replace_sources({})
+    return {path: len(wanted) for path, wanted in edits.items()}
 
 
 def _selected(checker: Checker, finding: Finding) -> bool:

@@ -13,31 +13,39 @@ from mblint.errors import SettingsError
 from mblint.findings import Finding
 from mblint.launch.run import Launch
 from mblint.read.comments import read_directives
+from mblint.review.base import Review
+from mblint.review.base import same as says_the_same
 
 if TYPE_CHECKING:
     from mblint.checker import Checker
     from mblint.launch.session import Session
-    from mblint.review.base import Review
     from mblint.settings_file import Loaded
 
 ABOUT_COMMENTS = frozenset({"MB902", "MB903"})
 
 
-def open_review(args: argparse.Namespace, loaded: Loaded, paths: Sequence[Path]) -> Review | None:
+def open_review(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> Review | None:
     """The change since `--base`, None without it. Raises GitError."""
     if not args.base:
         return None
-    from mblint.review.base import Review
-
     review = Review.open(paths[0] if paths else loaded.root, args.base)
     review.judged = bool(args.new_only)
-    complete_with(review, args, loaded)
+    complete_with(review, args, loaded, checker, paths)
     return review
 
 
-def complete_with(review: Review, args: argparse.Namespace, loaded: Loaded) -> None:
-    """Tell a review what the command line adds to a launch, and which launches the settings listed at the base."""
+def complete_with(review: Review, args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> None:
+    """Tell a review what the command line adds to a launch, and which launches settings and files listed at the base."""
     review.complete = lambda launch: with_arguments(args, loaded, launch)
+
+    def described() -> tuple[list[tuple[str, Launch]], list[Finding]]:
+        from mblint.cli.check_run import Collected, described_launches
+
+        found = Collected()
+        described_launches(args, loaded, checker, paths, found)
+        return found.described, found.problems
+
+    review.described_before = described
     path = str(loaded.path.resolve()) if loaded.path is not None else None
     before = next((change.content for change in review.changes if path is not None and change.path == path), None)
     if path is None or loaded.path is None or path not in review.overlay:
@@ -65,17 +73,26 @@ def complete_with(review: Review, args: argparse.Namespace, loaded: Loaded) -> N
     review.rows_before = rows
 
 
-def prepare(review: Review, checker: Checker, launches: Sequence[Launch], rows: Sequence[Launch] = ()) -> None:
+def prepare(
+    review: Review,
+    checker: Checker,
+    launches: Sequence[Launch],
+    rows: Sequence[Launch] = (),
+    described: Sequence[tuple[str, Launch]] = (),
+) -> None:
     """Find what the change reaches, and let the checker judge against it."""
-    review.prepare(checker, launches, rows)
+    review.prepare(checker, launches, rows, described)
     checker.review = review
 
 
-def mark_older(review: Review, finding: Finding) -> Finding:
-    """A finding about a file alone, marked where the base had it too: the file did not change, or the comment stood there."""
-    if finding.launch is not None or finding.older or finding.span is None:
+def mark_older(review: Review, finding: Finding, of_file: bool = False) -> Finding:
+    """A finding about a file alone, marked where the base had it too: the file did not change, or the comment stood there.
+
+    `of_file`: it is about the file's own text, although it names a launch.
+    """
+    if (finding.launch is not None and not of_file) or finding.older or finding.span is None:
         return finding
-    if not review.changed(finding.span.path):
+    if not review.changed(finding.span.path) or any(says_the_same(finding, other) for other in review.file_findings):
         return replace(finding, older=True)
     if finding.rule not in ABOUT_COMMENTS:
         return finding

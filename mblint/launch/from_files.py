@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,9 @@ YAML = (".yaml", ".yml")
 OTHER_TEXT = (".yaml-template", ".tpl")
 MAX_BYTES = 2_000_000
 
+Overlay = Mapping[str, bytes | str | None]
+"""Real path -> content in place of the file's; None: there is no such file."""
+
 
 @dataclass
 class FileLaunches:
@@ -40,8 +43,12 @@ def is_launch_file(path: Path) -> bool:
     return path.name.endswith((*SHELL, *YAML, *OTHER_TEXT))
 
 
-def read_text(path: Path) -> str | None:
-    """The text of a file; None for what is too large, unreadable or not text."""
+def read_text(path: Path, overlay: Overlay | None = None) -> str | None:
+    """The text of a file, an overlay's in place of that on disk; None for what is too large, unreadable or not text."""
+    real = os.path.realpath(path)
+    if overlay and real in overlay:
+        held = overlay[real]
+        return held.decode("utf-8-sig", "replace") if isinstance(held, bytes) else held
     try:
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
             return None
@@ -58,11 +65,12 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
 
     `recipe` is what an override file is joined with when it does not say it itself.
     """
-    text = read_text(path)
+    overlay = session.modules.overlay
+    text = read_text(path, overlay)
     if text is None:
         return None
     absolute = os.path.realpath(path)
-    lookup = _lookup(root, Path(absolute).parent)
+    lookup = _lookup(root, Path(absolute).parent, overlay)
     if path.name.endswith(SHELL):
         if not may_launch(text):
             return None
@@ -72,7 +80,7 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
     else:
         if not may_concern(text):
             return None
-        document = read_yaml_file(text, absolute, _reader(), lookup)
+        document = read_yaml_file(text, absolute, _reader(overlay), lookup)
         found = FileLaunches(absolute)
         if document.error is not None and document.shape != "none":
             found.findings.append(_broken(absolute, document.error.reason, document.error.span))
@@ -93,7 +101,7 @@ def launch_of_spec(session: Session, spec: LaunchSpec, path: str, root: Path) ->
     recipe = recipe_of(session, spec)
     shown = os.path.relpath(path, root) if path.startswith(str(root)) else path
     name = f"{shown}: {spec.recipe or spec.name}"
-    files = [_existing(reference.path, reference.base or path, root) for reference in spec.files]
+    files = [_existing(session, reference.path, reference.base or path, root) for reference in spec.files]
     return Launch(
         recipe=recipe,
         id=name,
@@ -106,30 +114,30 @@ def launch_of_spec(session: Session, spec: LaunchSpec, path: str, root: Path) ->
     )
 
 
-def _existing(name: str, base: str, root: Path) -> str | None:
+def _existing(session: Session, name: str, base: str, root: Path) -> str | None:
     for folder in (Path(base).parent, root):
         candidate = folder / name
-        if candidate.is_file():
+        if session.exists(os.path.realpath(candidate)):
             return str(candidate)
     return None
 
 
-def _lookup(root: Path, folder: Path) -> Callable[[str], str | None]:
+def _lookup(root: Path, folder: Path, overlay: Overlay) -> Callable[[str], str | None]:
     """Texts of the project's files by the names that scripts use for them; nothing outside the project is read."""
     top = Path(os.path.realpath(root))
 
     def find(name: str) -> str | None:
         for base in (folder, top):
             candidate = Path(os.path.realpath(base / name))
-            if candidate.is_relative_to(top) and candidate.is_file():
-                return read_text(candidate)
+            if candidate.is_relative_to(top) and (str(candidate) in overlay or candidate.is_file()):
+                return read_text(candidate, overlay)
         return None
 
     return find
 
 
-def _reader() -> Callable[[str], str | None]:
-    return lambda name: read_text(Path(name))
+def _reader(overlay: Overlay) -> Callable[[str], str | None]:
+    return lambda name: read_text(Path(name), overlay)
 
 
 def _broken(path: str, reason: str, span: Span | None) -> Finding:
@@ -139,8 +147,19 @@ def _broken(path: str, reason: str, span: Span | None) -> Finding:
     )  # fmt: skip
 
 
-def launch_files(paths: Iterable[Path], exclude: Iterable[str], root: Path) -> Iterable[Path]:
-    """Scripts and YAML files below the paths, sorted."""
-    from mblint.files import walk
+def launch_files(paths: Sequence[Path], exclude: Sequence[str], root: Path, overlay: Overlay | None = None) -> Iterable[Path]:
+    """Scripts and YAML files below the paths, sorted; with an overlay's put in, and without those that it says are not there."""
+    from mblint.files import excluded, walk
 
-    return walk(paths, exclude, root, is_launch_file)
+    seen: set[str] = set()
+    for path in walk(paths, exclude, root, is_launch_file):
+        real = os.path.realpath(path)
+        seen.add(real)
+        if not overlay or overlay.get(real, b"") is not None:
+            yield path
+    tops = [os.path.realpath(path) for path in paths if path.is_dir()]
+    for name, text in sorted((overlay or {}).items()):
+        if text is None or name in seen or not is_launch_file(Path(name)):
+            continue
+        if any(name.startswith(top + os.sep) for top in tops) and not excluded(Path(name), exclude, root):
+            yield Path(name)

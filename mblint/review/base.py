@@ -28,7 +28,8 @@ Rows = Callable[["Session", Sequence[str]], list[Launch]]
 def key_of(launch: Launch) -> str:
     """What tells the launches of a run apart."""
     overrides = [getattr(item, "text", str(item)) for item in launch.overrides]
-    return repr((launch.recipe, launch.id, sorted(launch.set.items(), key=repr), overrides, list(launch.files), launch.world_size, launch.gpu))
+    spec = None if launch.spec is None else (launch.spec.name, launch.spec.span)
+    return repr((spec, launch.recipe, launch.id, sorted(launch.set.items(), key=repr), overrides, list(launch.files), launch.world_size, launch.gpu))
 
 
 @dataclass
@@ -57,6 +58,10 @@ class Review:
     """Adds to a launch at the base what the command line and the settings say."""
     rows_before: Rows | None = None
     """The launches that the settings listed at the base; None where they are the same."""
+    described_before: Callable[[], tuple[list[tuple[str, Launch]], list[Finding]]] | None = None
+    """Launches that scripts and YAML files describe, with their files, and findings about these files; asked at the base."""
+    file_findings: list[Finding] = field(default_factory=list)
+    """Those findings, once asked for."""
     overlay: dict[str, bytes | None] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
     branch: str = ""
@@ -88,24 +93,63 @@ class Review:
 
     # --- which launches --------------------------------------------------------------------------------------------
 
-    def prepare(self, checker: Checker, launches: Sequence[Launch], rows: Sequence[Launch] = ()) -> None:
-        """Find the launches that the change reaches, and what each was at the base. `launches` are complete; `rows` those of them
-        that the settings list, `launches` and `rows` sharing the end."""
+    def prepare(
+        self,
+        checker: Checker,
+        launches: Sequence[Launch],
+        rows: Sequence[Launch] = (),
+        described: Sequence[tuple[str, Launch]] = (),
+    ) -> None:
+        """Find the launches that the change reaches, and what each was at the base.
+
+        `launches` are complete; `rows` those of them that the settings list, `described` those that a script or YAML file
+        describes, with its real path.
+        """
         session = checker.session
         self._match_names(session)
         reach = Reach(session, self.files)
         before = self._rows(session, launches) if self.rows_before is not None else None
-        first_row = len(launches) - len(rows)
-        for number, launch in enumerate(launches):
+        from_settings = {id(row) for row in rows}
+        from_files = {id(launch) for _, launch in described}
+        for launch in launches:
             name = launch.recipe or ""
             old = self.renamed.get(name, name)
-            row = number >= first_row
+            if id(launch) in from_files:
+                continue
             if name in self.new:
                 self.affected[key_of(launch)] = None
-            elif before is not None and row:
+            elif before is not None and id(launch) in from_settings:
                 self.affected[key_of(launch)] = _row_before(launch, old, before)
             elif old != name or self._reached(session, reach, launch):
                 self.affected[key_of(launch)] = self._at_base(launch, old)
+        self._prepare_described(session, reach, described)
+
+    def _prepare_described(self, session: Session, reach: Reach, described: Sequence[tuple[str, Launch]]) -> None:
+        """A launch that a file describes is paired with that of the same name in the file as it was."""
+        data = any(not path.endswith(".py") for path in self.overlay)
+        earlier: dict[tuple[str, str], list[Launch]] = {}
+        if data and self.described_before is not None:
+            with session.at(self.overlay):
+                there, self.file_findings = self.described_before()
+            for path, launch in there:
+                earlier.setdefault((path, _own_id(launch)), []).append(launch)
+        moved = {os.path.realpath(c.path): c.before for c in self.changes if c.path is not None and c.before is not None}
+        for path, launch in described:
+            if not data:
+                if self._reached(session, reach, launch):
+                    self.affected[key_of(launch)] = launch
+                continue
+            old = earlier.get((moved.get(path) or path, _own_id(launch)))
+            if not old:
+                self.affected[key_of(launch)] = None
+                continue
+            before = old.pop(0)
+            if path in reach.changed or before.spec != launch.spec or self._reached(session, reach, launch):
+                self.affected[key_of(launch)] = before
+        for (path, _), left in earlier.items():
+            for launch in left:
+                self.deleted.add(launch.id)
+                self.deleted_files[launch.id] = path
 
     def _at_base(self, launch: Launch, old: str) -> Launch:
         if old == launch.recipe:
@@ -248,6 +292,11 @@ def same(finding: Finding, other: Finding) -> bool:
         return False
     blamed = next(iter(finding.keys))
     return bool(finding.keys[blamed] == other.keys[blamed])
+
+
+def _own_id(launch: Launch) -> str:
+    """The id of a described launch without the name of its file."""
+    return launch.id.partition(": ")[2]
 
 
 def _row_before(launch: Launch, old: str, rows: Sequence[Launch]) -> Launch | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 from collections.abc import Callable
@@ -29,7 +30,7 @@ def check(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         roots = common_run.project_roots(loaded, paths)
         key = str(loaded.root)
         if key not in SESSIONS:
-            located = common_run.upstream_of(args, loaded, paths)
+            located = common_run.upstream_of(argparse.Namespace(**{**vars(args), "upstream": str(upstream)}), loaded, paths)
             SESSIONS.clear()
             SESSIONS[key] = Session(located, roots, common_run.facts_of(loaded, located))
         SESSIONS[key].replace_sources({})
@@ -42,7 +43,7 @@ def check(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         out, err = io.StringIO(), io.StringIO()
         shape = ["--format", "json"] if parse else []
         with redirect_stdout(out), redirect_stderr(err):
-            code = main([command, *options, "--upstream", str(upstream), "-j", "1", *shape])
+            code = main([command, *options, "-j", "1", *shape])
         text = out.getvalue()
         return code, json.loads(text) if parse and text.startswith("{") else text, err.getvalue()
 
