@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ def spread(items: Sequence[T], work: Callable[[Sequence[T]], list[R]], jobs: int
         return with_deep_stack(lambda: work(items))
     # The first item loads what all others need, before the processes part.
     first = with_deep_stack(lambda: work(items[:1]))
+    gc.freeze()  # what is loaded stays: forked processes share its pages, and no collection looks at it again
     items = items[1:]
     size = -(-len(items) // count)
     slices = [items[start : start + size] for start in range(0, len(items), size)]
