@@ -33,6 +33,23 @@ def tiny_config() -> ConfigContainer:
     return cfg
 """
 
+OFFLOADED = """\
+from megatron.bridge.models import GPTModelProvider
+from megatron.bridge.recipes.common import _pretrain_common
+from megatron.bridge.training.config import ConfigContainer
+
+
+def tiny_config() -> ConfigContainer:
+    cfg = _pretrain_common()
+    cfg.model = GPTModelProvider(num_layers=8, hidden_size=1024, num_attention_heads=16, seq_length=4096)
+    cfg.model.fine_grained_activation_offloading = True
+    cfg.model.offload_modules = ['attn_proj', "qkv_linear"]  # the largest
+    cfg.dataset.seq_length = 4096
+    cfg.train.global_batch_size = 32
+    cfg.train.micro_batch_size = 1
+    return cfg
+"""
+
 SCRIPT = """\
 #!/bin/bash
 #SBATCH --nodes=1
@@ -105,6 +122,7 @@ def project(hooks: Path, shared: Path, upstream: Path, tmp_path: Path, monkeypat
     """Makes a repository whose commits run the named hooks; everything is installed, and the network is closed."""
     pytest.importorskip("pre_commit")
     monkeypatch.setenv("PRE_COMMIT_HOME", str(shared / "pre-commit"))
+    monkeypatch.setenv("PIP_NO_COMPILE", "1")  # what is used is compiled when it is used
     for name in ("GITHUB_ACTIONS", "SKIP", "NO_COLOR", "FORCE_COLOR", "GIT_DIR", "GIT_INDEX_FILE"):
         monkeypatch.delenv(name, raising=False)
 
@@ -192,14 +210,18 @@ def test_hooks_are_silent_about_files_that_hold_no_recipe(project) -> None:  # t
 
 def test_fix_repairs_the_file_and_leaves_the_rest_of_it_alone(project) -> None:  # type: ignore[no-untyped-def]
     repo = project("mblint-fix")
-    done = commit(repo, {"recipes/tiny.py": RECIPE})
+    done = commit(repo, {"recipes/tiny.py": OFFLOADED})
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
     assert "files were modified by this hook" in said
     fixed = (repo / "recipes/tiny.py").read_text()
-    before, after = RECIPE.splitlines(), fixed.splitlines()
-    changed = [line for line in before if line not in after]
-    assert changed == ["    cfg.model.cpu_offloading = True  # more room"]
+    before, after = OFFLOADED.splitlines(), fixed.splitlines()
+    assert [line for line in before if line not in after] == [
+        "    cfg.model.offload_modules = ['attn_proj', \"qkv_linear\"]  # the largest"
+    ]
+    assert [line for line in after if line not in before] == [
+        '    cfg.model.offload_modules = [\'attn_proj\', "qkv_linear", "core_attn"]  # the largest'
+    ]
     done = commit(repo, {})
     assert done.returncode == 0, done.stdout + done.stderr
     assert subjects(repo) == ["change", "start"]
@@ -240,10 +262,17 @@ def test_prek_runs_the_same_hooks(project, shared: Path) -> None:  # type: ignor
     if ready.returncode:
         pytest.skip(f"prek cannot install hooks here: {(ready.stdout + ready.stderr).strip()[-200:]}")
     done = subprocess.run(
-        [prek, "run", "--files", "README.md"], cwd=repo, capture_output=True, text=True, env=environment, check=False
+        [prek, "run", "--files", "README.md"],
+        cwd=repo,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Skipped" in done.stdout
-    done = subprocess.run([prek, "run"], cwd=repo, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [prek, "run"], cwd=repo, capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "MB301" in done.stdout

@@ -1,0 +1,208 @@
+"""The documentation: every page that should be there is made, and every link in it leads somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    """The generated pages by name."""
+    return dict(load("make_docs").pages())
+
+
+@pytest.fixture(scope="module")
+def site(made: dict[str, str]) -> dict[str, str]:
+    """All pages and files of the site by name, written and generated ones."""
+    written = {
+        path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.*")
+    }
+    assert not set(written) & set(made), "a generated page is committed"
+    return {**written, **made}
+
+
+def test_every_rule_has_a_page_with_what_is_said_to_its_examples(made: dict[str, str]) -> None:
+    from mblint.ruleset.load import load_rules
+
+    rules = load_rules()
+    assert {f"rules/{rule.id}.md" for rule in rules} == {
+        name for name in made if re.fullmatch(r"rules/MB\d+\.md", name)
+    }
+    for rule in rules:
+        page = made[f"rules/{rule.id}.md"]
+        assert f"[{rule.id} {rule.name}]({rule.id}.md)" in made["rules/index.md"]
+        told = any(example.get("set") is not None for example in rule.examples.get("fails", ()))
+        if rule.judged_by == "expression" and told:
+            assert f"[{rule.id} {rule.name}]: " in page, rule.id
+
+
+def test_every_setting_and_command_is_described(made: dict[str, str]) -> None:
+    from mblint.cli.main import COMMANDS
+
+    schema = json.loads(made["settings.schema.json"])
+    names = set(schema["properties"])
+    for part in schema["$defs"].values():
+        names |= set(part["properties"])
+    for name in names:
+        rows = [line for line in made["settings.md"].splitlines() if line.startswith(f"| `{name}` |")]
+        assert rows and all(len(row.split(" | ")[-1].strip(" |")) > 8 for row in rows), (
+            f"{name} is not described"
+        )
+    for name in COMMANDS:
+        assert f"## mblint {name}\n\n```text\nusage: mblint {name}" in made["commands.md"]
+
+
+def test_the_settings_schema_takes_what_the_readme_shows_and_refuses_slips(made: dict[str, str]) -> None:
+    import tomllib
+
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(made["settings.schema.json"])
+    jsonschema.Draft202012Validator.check_schema(schema)
+    blocks = re.findall(
+        r"^```toml[^\n]*\n(\[tool\.mblint\].*?)^```$",
+        (ROOT / "README.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert blocks
+    for block in blocks:
+        jsonschema.validate(tomllib.loads(block)["tool"]["mblint"], schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"ignor": ["MB204"]}, schema)
+
+
+def _anchors(text: str) -> set[str]:
+    found = set()
+    for line in re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE
+    ):
+        found.add(re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", line.strip().lower())).strip("-"))
+    return found
+
+
+def test_links_lead_somewhere(site: dict[str, str]) -> None:
+    pages = {name: text for name, text in site.items() if name.endswith(".md")}
+    broken = []
+    for name, text in pages.items():
+        prose = re.sub(r"`[^`\n]*`", "", re.sub(r"^(```+).*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL))
+        for target in re.findall(r"(?<!\\)\]\(([^)\s]+)\)", prose):
+            if "://" in target:
+                continue
+            path, _, anchor = target.partition("#")
+            full = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+            if full not in site or (anchor and anchor not in _anchors(site[full])):
+                broken.append(f"{name}: {target}")
+    for target in re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text()):
+        if "://" not in target and not (ROOT / target.partition("#")[0]).exists():
+            broken.append(f"README.md: {target}")
+    assert broken == []
+
+
+def test_the_navigation_names_pages_that_exist(site: dict[str, str]) -> None:
+    def names(entry: object) -> list[str]:
+        if isinstance(entry, str):
+            return [entry]
+        values = entry.values() if isinstance(entry, dict) else entry
+        return [name for value in values for name in names(value)]  # type: ignore[union-attr]
+
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    listed = set(names(config["nav"]))
+    assert listed <= set(site)
+    assert {name for name in site if name.endswith(".md") and not name.startswith("rules/")} <= listed
+
+
+@pytest.mark.slow
+def test_the_site_builds_strictly(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="needs the extra mblint[docs]")
+    pytest.importorskip("material", reason="needs the extra mblint[docs]")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "site" / "rules" / "MB301.html").read_text(encoding="utf-8")
+    assert "CPU offloading does not work with pipeline parallelism" in page
+
+
+def test_the_example_workflow_asks_for_no_more_than_it_needs(tmp_path: Path) -> None:
+    text = (DOCS / "github.md").read_text()
+    (block,) = re.findall(r"^<!-- workflow -->\n```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    workflow = yaml.safe_load(block)
+    assert workflow["permissions"] == {}
+    (job,) = workflow["jobs"].values()
+    assert job["permissions"] == {"contents": "read", "security-events": "write", "pull-requests": "write"}
+    assert "pull_request_target" not in workflow[True]
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    (step,) = [step for step in job["steps"] if step["uses"].startswith("mblint/")]
+    assert set(step["with"]) <= set(action["inputs"])
+    for name in action["inputs"]:
+        assert f"| `{name}` |" in text, f"docs/github.md does not describe {name}"
+    own = Path(sys.executable).parent / "zizmor"
+    zizmor = str(own) if own.exists() else shutil.which("zizmor")
+    if zizmor is not None:
+        folder = tmp_path / ".github" / "workflows"
+        folder.mkdir(parents=True)
+        (folder / "mblint.yml").write_text(block)
+        # The page says how to pin to commits; tags are what people can read.
+        (tmp_path / "zizmor.yml").write_text('rules: {unpinned-uses: {config: {policies: {"*": ref-pin}}}}\n')
+        done = subprocess.run(
+            [zizmor, "--offline", "--no-progress", "--config", "zizmor.yml", ".github/workflows/mblint.yml"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_problem_matcher_reads_the_concise_report() -> None:
+    import io
+
+    from mblint.findings import Finding
+    from mblint.read.span import Span
+    from mblint.report.concise import render
+    from mblint.report.model import Report
+
+    def finding(severity: str) -> Finding:
+        return Finding(
+            "MB301", "cpu-offload", severity, "fails", f"a {severity}: with colons", Span("a b/r.py", 3, 5)
+        )  # type: ignore[arg-type]
+
+    report = Report(tuple(finding(severity) for severity in ("error", "warning", "advice")))
+    matchers = json.loads((ROOT / ".github" / "mblint-matcher.json").read_text())["problemMatcher"]
+    for color in (False, True):
+        out = io.StringIO()
+        render(report, out, color=color)
+        seen = []
+        for line in out.getvalue().splitlines():
+            for matcher in matchers:
+                (pattern,) = matcher["pattern"]
+                match = re.search(pattern["regexp"], line)
+                if match:
+                    severity = match[pattern["severity"]] if "severity" in pattern else matcher["severity"]
+                    seen.append(
+                        (severity, *(match[pattern[key]] for key in ("file", "line", "column", "code")))
+                    )
+        assert seen == [
+            (s, "a b/r.py", "3", "5", "MB301 cpu-offload") for s in ("error", "warning", "notice")
+        ], out.getvalue()
