@@ -18,6 +18,8 @@ COMMANDS: dict[str, str] = {
     "check": "judge recipes and launches",
     "explain": "show what a recipe resolves to, and who set each value",
     "estimate": "estimate the memory of a launch",
+    "suggest": "find the cheapest way out for a launch that does not fit",
+    "diagnose": "say from a failed run's log what went wrong and what mends it",
     "diff": "show what a change does to every recipe",
     "rule": "explain one rule",
     "rules": "list all rules",

@@ -91,7 +91,7 @@ def search(
     seconds: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Result:
-    """The first few ways to the goal, in the guide's order. Raises CannotEvaluate as the launch itself does."""
+    """The first few ways to the goal, in the guide's order. Raises CannotEvaluate."""
     begin = clock()
     result = Result()
     promising = _quick(checker, launch, goal, result, limit, lambda: clock() - begin > seconds * 0.7)
