@@ -35,8 +35,8 @@ _EXPERT_MODULES = ("moe", "moe_act", "shared_experts")
 def idle_modules(view: View) -> list[object]:
     """Modules that selective recompute covers and that no layer of the model has, so that nothing happens.
 
-    A hybrid model's layers are in its pattern: `*` attention, `-` dense MLP, `E` experts; in others the MLP of
-    a layer is either dense or experts, and only the dense one is the module "mlp".
+    Layers of a hybrid model are in its pattern: `*` attention, `-` dense MLP, `E` experts; elsewhere the MLP
+    of a layer is either dense or experts, and only the dense one is the module "mlp".
     """
     chosen = view.items("recompute.modules")
     if not chosen:
