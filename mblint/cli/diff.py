@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from mblint.cli.options import add_common, add_launch, add_selection
 from mblint.cli.parser import Words, positive
@@ -33,9 +34,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
+def _names_two(text: str) -> bool:
+    """Whether it is A..B and no path with a step upwards in it."""
+    return ".." in text and not text.startswith("../") and "/../" not in text and not Path(text).exists()
+
+
 def run(args: argparse.Namespace) -> int:
     """Check that the two sides are named, then do the work."""
-    releases = args.upstream is not None and ".." in args.upstream.replace("../", "")
+    releases = args.upstream is not None and _names_two(args.upstream)
     revisions = list(args.revisions)
     if len(revisions) == 1 and ".." in revisions[0] and not revisions[0].startswith("."):
         first, _, second = revisions[0].partition("...") if "..." in revisions[0] else revisions[0].partition("..")

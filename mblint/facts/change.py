@@ -283,7 +283,7 @@ _NAMED_BY_PRECISION: Final = frozenset({"model.params_dtype", "model.pipeline_dt
 
 @fact("change.semantics")
 def semantics(view: View) -> list[object]:
-    """Keys of precision and loss whose effective value the change altered without altering what was written for them."""
+    """Keys of precision and loss whose effective value the change took away from what is written for them, unaltered."""
     if view.base is None:
         return []
     meant = not _same(view.read("precision.recipe"), view.base.read("precision.recipe"))
@@ -294,8 +294,9 @@ def semantics(view: View) -> list[object]:
             continue
         if meant and key in _NAMED_BY_PRECISION:
             continue
-        if not _same(view.resolved.written(key), view.base.resolved.written(key)) or _spelled_out(view, key):
-            continue
+        written = view.resolved.written(key)
+        if _same(written, now) or not _same(written, view.base.resolved.written(key)) or _spelled_out(view, key):
+            continue  # what is written holds, or somebody wrote it anew
         view.get(key)
         found.append(key)
     return found

@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 SAME_NAME = 0.3
 """Similarity of bodies from which a function of the same name in another file is taken for the same one."""
 OTHER_NAME = 0.6
+"""The same for another name in the same file; in another file the bodies must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def renamed(new: Mapping[str, Body], gone: Mapping[str, Body], moved: Mapping[st
             same_file = body.path == other.path or moved.get(body.path) == other.path
             same_function = name.partition(":")[2] == old.partition(":")[2]
             ratio = SequenceMatcher(None, body.lines, other.lines, autojunk=False).ratio()
-            needed = 0.0 if same_function and same_file else SAME_NAME if same_function else OTHER_NAME
+            needed = _needed(same_function, same_file)
             if ratio >= needed:
                 pairs.append((ratio + same_function + 0.5 * same_file, name, old))
     found: dict[str, str] = {}
@@ -48,3 +49,9 @@ def renamed(new: Mapping[str, Body], gone: Mapping[str, Body], moved: Mapping[st
             found[name] = old
             taken.add(old)
     return found
+
+
+def _needed(same_function: bool, same_file: bool) -> float:
+    if same_function:
+        return 0.0 if same_file else SAME_NAME
+    return OTHER_NAME if same_file else 1.0

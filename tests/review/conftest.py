@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mblint.cli import common_run
+from mblint.cli import check_run, common_run, diff_run
 from mblint.cli.main import main
 from mblint.launch.session import Session
 
@@ -36,7 +36,8 @@ def check(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         SESSIONS[key].replace_sources({})
         return loaded, SESSIONS[key]
 
-    monkeypatch.setattr("mblint.cli.check_run.open_session", open_session)
+    for module in (check_run, diff_run):
+        monkeypatch.setattr(module, "open_session", open_session)
 
     def run(folder: Path, *options: str, command: str = "check", parse: bool = True) -> tuple[int, Any, str]:
         monkeypatch.chdir(folder)

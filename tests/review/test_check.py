@@ -134,7 +134,8 @@ def test_old_suppressions_are_not_repeated_and_new_ones_are(repo: Path, check: C
     assert "MB903" in rules(check(repo)[1])
     assert rules(check(repo, "--base", "HEAD", "--new-only")[1]) == []
     path.write_text(path.read_text(encoding="utf-8") + "# mblint: ignore-file[MB204]\n", encoding="utf-8")
-    assert [f["line"] if "line" in f else f["span"]["line"] for f in check(repo, "--base", "HEAD", "--new-only")[1]["findings"]] == [11]
+    found = check(repo, "--base", "HEAD", "--new-only")[1]["findings"]
+    assert [(f["rule"], f["spans"][0]["line"]) for f in found] == [("MB903", 11)]
 
 
 # Adoption
