@@ -137,7 +137,9 @@ def linked(text: str) -> str:
     return f"<{text}>" if re.fullmatch(r"https://\S+", text) else prose(text)
 
 
-AROUND = "base world_size gpu env versions unknown parent before commit comments".split()
+AROUND = (
+    "base", "world_size", "gpu", "env", "versions", "unknown", "parent", "before", "commit", "comments",
+)  # fmt: skip
 """What an example can have beside keys."""
 
 
@@ -186,9 +188,11 @@ def settings_page(schema: Mapping[str, Any]) -> str:
     """Every setting with type, default and meaning, from the model that reads them."""
     lines = [
         "# Settings", "",
-        "In `[tool.mblint]` of `pyproject.toml`, or in an `mblint.toml` beside it, which wins. The nearest folder",
-        "upwards that has one decides, and options on the command line win over both. `mblint settings` shows what",
-        "holds in a folder and where it comes from. For editors: [the JSON schema](settings.schema.json).", "",
+        "In `[tool.mblint]` of `pyproject.toml`, or in an `mblint.toml` beside it, which wins. The nearest",
+        "folder upwards that has one decides, and options on the command line win over both.",
+        "`mblint settings` shows what holds in a folder and where it comes from.",
+        "For editors: [the JSON schema](settings.schema.json).",
+        "",
     ]  # fmt: skip
     lines += _settings_table(schema)
     for name, title in (("Assumed", "`[tool.mblint.assume]`"), ("Launch", "`[[tool.mblint.launches]]`")):
