@@ -34,6 +34,8 @@ def wayout_text(name: str, launch: Launch, goal: Goal, result: Result, verbose: 
         lines.append(f"  the goal ({goal.text}) is reached already")
     if result.because:
         lines.append(f"  no way out: {neutral(result.because)}")
+    for check in result.stands_in_the_way:
+        lines.append(f"  it does not start for another reason, mend that too: {neutral(check)}")
     for number, answer in enumerate(result.answers, 1):
         lines += ["", *_answer_lines(number, answer)]
     if result.stopped:
@@ -75,7 +77,7 @@ def _answer_lines(number: int, answer: Answer) -> list[str]:
     lines += [f"     costs ({step.family}): {step.cost.line}" for step in answer.candidate.steps]
     lines += [f"     also: {neutral(note)}" for note in answer.warnings]
     if answer.undecided:
-        lines.append("     whether this launch starts could not be decided, before and after")
+        lines.append("     that it starts is not certain, with this or without")
     return lines
 
 
@@ -89,6 +91,7 @@ def wayout_entry(name: str, launch: Launch, result: Result) -> dict[str, Any]:
         "now": _sized_entry(result.base),
         "goal_reached": result.reached,
         "because": result.because or None,
+        "stands_in_the_way": list(result.stands_in_the_way),
         "answers": [_answer_entry(answer) for answer in result.answers],
         "refused": [{"title": title, "because": why} for title, why in result.refused.items()],
         "combinations_estimated": result.tried,

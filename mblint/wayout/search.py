@@ -59,7 +59,8 @@ class Answer:
 
 @dataclass(slots=True)
 class Result:
-    """What a search found. `because` says why there is no answer, or why there was nothing to do."""
+    """What a search found. `because` says why there is no answer, or why there was nothing to do;
+    `stands_in_the_way` lists checks that refuse the launch as it is, for reasons that are not memory."""
 
     base: Sized | None = None
     verdict: Verdict | None = None
@@ -69,6 +70,7 @@ class Result:
     tried: int = 0
     judged: int = 0
     refused: dict[str, str] = field(default_factory=dict)
+    stands_in_the_way: tuple[str, ...] = ()
     stopped: str = ""
     quick_seconds: float = 0.0
     seconds: float = 0.0
@@ -150,7 +152,8 @@ def _full(
     late: Callable[[], bool],
 ) -> None:
     assert result.base is not None and result.verdict is not None
-    before: set[tuple[str, str]] = {(finding.rule, finding.severity) for finding in result.verdict.findings}
+    before = _Before(result.verdict)
+    result.stands_in_the_way = before.failing
     families: dict[str, int] = {}
     barred: list[Candidate] = []
     for candidate in promising:
@@ -169,7 +172,7 @@ def _full(
             )
             break
         result.judged += 1
-        answer, why = _judge(checker, launch, goal, result.base, before, candidate, _doubtful(result.verdict))
+        answer, why = _judge(checker, launch, goal, result.base, before, candidate)
         if answer is None:
             # A single remedy that is refused is refused in company too.
             if len([step for step in candidate.steps if step.rank]) <= 1 and "more than" not in why:
@@ -180,8 +183,15 @@ def _full(
         result.answers.append(answer)
 
 
-def _doubtful(verdict: Verdict) -> bool:
-    return verdict.verdict == "undecided"
+class _Before:
+    """What was said of the launch as it is: candidates must bring nothing worse."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.said = {(finding.rule, finding.severity) for finding in verdict.findings}
+        self.failing = tuple(
+            f"{finding.rule} {finding.message}" for finding in verdict.findings if finding.outcome == "fails"
+        )
+        self.decided = verdict.verdict == "ok"
 
 
 def _judge(
@@ -189,9 +199,8 @@ def _judge(
     launch: Launch,
     goal: Goal,
     base: Sized,
-    before: set[tuple[str, str]],
+    before: _Before,
     candidate: Candidate,
-    doubtful: bool,
 ) -> tuple[Answer | None, str]:
     """The answer, or why it is none."""
     seen: list[Sized] = []
@@ -200,15 +209,13 @@ def _judge(
         seen.append(_sized(resolved))
 
     verdict = checker.judge_launch(changed_launch(launch, candidate.changes), launch.id, observe)
-    if verdict.verdict == "fails":
-        failing = next((finding for finding in verdict.findings if finding.outcome == "fails"), None)
-        return None, "it does not start: " + (
-            f"{failing.rule} {failing.message}" if failing else "a check fails"
-        )
     for finding in verdict.findings:
-        if finding.severity == "error" and (finding.rule, "error") not in before:
+        failing = f"{finding.rule} {finding.message}"
+        if finding.outcome == "fails" and failing not in before.failing:
+            return None, f"it does not start: {failing}"
+        if finding.severity == "error" and (finding.rule, "error") not in before.said:
             return None, f"it brings {finding.rule}: {finding.message}"
-    if verdict.verdict == "undecided" and not doubtful:
+    if verdict.verdict == "undecided" and before.decided:
         return None, "whether it starts could not be decided"
     if not seen:
         return None, "it could not be evaluated"
@@ -222,11 +229,11 @@ def _judge(
         f"{finding.rule} {finding.name}: {finding.message}"
         for finding in verdict.findings
         if finding.severity == "warning"
-        and (finding.rule, "warning") not in before
+        and (finding.rule, "warning") not in before.said
         and finding.rule not in _CAPACITY_RULES
     ]
     return Answer(
-        candidate, worst, base.total_bytes - worst.total_bytes, tuple(notes), verdict.verdict == "undecided"
+        candidate, worst, base.total_bytes - worst.total_bytes, tuple(notes), verdict.verdict != "ok"
     ), ""
 
 

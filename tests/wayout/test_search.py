@@ -1,0 +1,142 @@
+"""Ways out: which remedies apply, their order, and that each answer was judged as it is printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mblint.cli.main import main
+from mblint.facts.memory.capacity import GIB
+from mblint.wayout.candidates import candidates
+from mblint.wayout.changed import override_lines
+from mblint.wayout.goal import Goal, parse_goal
+from mblint.wayout.remedies import FAMILIES, Remedy, remedies
+from tests.facts.memory.conftest import PLAIN, Launch
+
+
+def found(changes: Mapping[str, object], world: int = 32, env: dict[str, str] | None = None) -> dict[str, list[Remedy]]:
+    out: dict[str, list[Remedy]] = {}
+    for remedy in remedies(Launch({**PLAIN, **changes}, world, env=env or {})):
+        out.setdefault(remedy.family, []).append(remedy)
+    return out
+
+
+def test_remedies_come_in_the_guides_order() -> None:
+    everything = remedies(Launch({**PLAIN, "model.tensor_model_parallel_size": 2}, 32))
+    ranks = [remedy.rank for remedy in everything]
+    assert ranks == sorted(ranks)
+    assert FAMILIES[0] == "expandable segments" and FAMILIES[-1] == "TP"
+
+
+def test_segments_are_added_to_what_the_allocator_was_told() -> None:
+    (remedy,) = found({}, env={"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128,expandable_segments:False"})["expandable segments"]
+    assert remedy.changes == {"env.PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:128,expandable_segments:True"}
+    assert "expandable segments" not in found({}, env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})
+    assert "expandable segments" not in found({"ddp.nccl_ub": True})
+    (graphs,) = found({"model.cuda_graph_impl": "local"})["expandable segments"]
+    assert graphs.changes["env.NCCL_GRAPH_REGISTER"] == "0"
+
+
+def test_cpu_offload_only_with_one_stage_and_regather_only_under_sequence_parallel() -> None:
+    offload = {"model.cpu_offloading": False}
+    assert any("model.cpu_offloading" in remedy.changes for remedy in found(offload)["CPU offload"])
+    assert "CPU offload" not in found({**offload, "model.pipeline_model_parallel_size": 2})
+    lora = {"peft.sequence_parallel_input_regather": False, "model.tensor_model_parallel_size": 2}
+    assert "LoRA re-gather" not in found(lora)
+    assert found({**lora, "model.sequence_parallel": True})["LoRA re-gather"][0].cost.measured
+
+
+def test_more_stages_with_data_parallel_kept_need_more_gpus() -> None:
+    kept, lost = found({})["PP, DP kept"][0], found({})["PP"][0]
+    assert kept.changes["world_size"] == 64 and "world_size" not in lost.changes
+    assert "-5.9" in lost.cost.measured and not kept.cost.measured
+
+
+def test_combinations_are_bounded_distinct_and_never_contradict_themselves() -> None:
+    everything = remedies(Launch({**PLAIN, "train.micro_batch_size": 8, "model.cpu_offloading": False}, 64))
+    many = candidates(everything, limit=300)
+    assert len(many) == 300 == len({tuple(map(id, candidate.steps)) for candidate in many})
+    for candidate in many:
+        families = [step.family for step in candidate.steps]
+        assert len(set(families)) == len(families)
+        assert families[0] == "expandable segments"  # it costs nothing
+        assert not {"PP", "PP, DP kept"} <= set(families)
+    orders = [candidate.order for candidate in many]
+    assert orders == sorted(orders)
+
+
+def test_goals() -> None:
+    assert parse_goal("fit") == Goal()
+    assert parse_goal("headroom=10GiB") == Goal(10 * GIB)
+    assert parse_goal("headroom=1.5gb") == Goal(1_500_000_000)
+    for text in ("", "headroom", "headroom=10", "headroom=-1GiB", "fits"):
+        with pytest.raises(ValueError, match="neither"):
+            parse_goal(text)
+
+
+def test_overrides_are_in_the_command_lines_grammar() -> None:
+    changes = {"model.a": None, "model.b": ["mlp", "moe_act"], "model.c": True, "env.X": "1", "world_size": 8, "train.d": 2}
+    assert override_lines(changes) == ["model.a=null", "model.b=[mlp,moe_act]", "model.c=true", "train.d=2"]
+
+
+BIG = {
+    "model.num_layers": 32, "model.hidden_size": 4096, "model.ffn_hidden_size": 14336, "model.num_attention_heads": 32,
+    "model.num_query_groups": 8, "model.kv_channels": 128, "model.vocab_size": 128256, "model.seq_length": 8192, "dataset.seq_length": 8192,
+    "model.gated_linear_unit": True, "model.add_bias_linear": False, "train.micro_batch_size": 1, "train.global_batch_size": 16,
+    "dataset.eod_mask_loss": False, "dataset.reset_position_ids": False, "dataset.reset_attention_mask": False,
+}  # fmt: skip
+
+
+@pytest.fixture
+def suggest(upstream: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    def run(set_: Mapping[str, object], *words: str, gpu: str = "h100", world: int = 8) -> tuple[int, dict]:
+        line = {"recipe": None, "id": "big", "set": dict(set_), "world_size": world, "gpu": gpu, "env": {}}
+        (tmp_path / "launches.jsonl").write_text(json.dumps(line))
+        code = main(
+            ["suggest", "--launches", str(tmp_path / "launches.jsonl"), "--isolated", "--upstream", str(upstream), "--format", "json", *words]
+        )
+        return code, json.loads(capsys.readouterr().out)["launches"][0]
+
+    return run
+
+
+def test_answers_fit_and_come_cheapest_first(suggest) -> None:
+    code, entry = suggest(BIG)
+    assert code == 0 and not entry["goal_reached"]
+    assert entry["now"]["verdict"] == "does not fit"
+    assert entry["answers"], entry
+    capacity = entry["now"]["capacity_bytes"]
+    ranks = [max(FAMILIES.index(family) for family in answer["families"]) for answer in entry["answers"]]
+    assert ranks == sorted(ranks)
+    for answer in entry["answers"]:
+        assert answer["after"]["high_bytes"] <= capacity
+        assert answer["saved_bytes"] == entry["now"]["total_bytes"] - answer["after"]["total_bytes"] > 0
+        assert all(cost["measured"] for cost in answer["costs"])
+        assert answer["environment"]["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+
+
+def test_what_is_printed_is_what_was_judged(suggest) -> None:
+    _, entry = suggest(BIG, "--limit", "1")
+    answer = entry["answers"][0]
+    _, again = suggest({**BIG, **answer["changes"]}, "--goal", "headroom=9999GiB", world=answer["world_size"] or 8)
+    # Without the environment the allowance differs; what the allocator holds does not.
+    assert again["now"]["allocated_bytes"] == answer["after"]["allocated_bytes"]
+
+
+def test_a_launch_that_fits_needs_nothing(suggest) -> None:
+    code, entry = suggest({**BIG, "model.num_layers": 2}, gpu="b300")
+    assert (code, entry["goal_reached"], entry["answers"]) == (0, True, [])
+
+
+def test_an_unknown_gpu_is_said_not_guessed(suggest) -> None:
+    code, entry = suggest(BIG, gpu="tpu9")
+    assert code == 1 and "not known" in entry["because"]
+
+
+def test_wrong_goals_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suggest", "x", "--goal", "more"]) == 2
+    assert "headroom=10GiB" in capsys.readouterr().err
+    assert main(["suggest"]) == 2
