@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mblint.cli.common_run import literal, open_session, with_arguments
 from mblint.cli.explain_run import recipe_name
@@ -27,7 +27,8 @@ from mblint.workers import spread
 if TYPE_CHECKING:
     from mblint.settings_file import Loaded
 
-Estimator = Callable[[Launch, str], LaunchMemory]
+Estimated = tuple[LaunchMemory, dict[str, Any] | None]
+"""An estimate, and what the installed estimator is to be asked of the same launch."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,15 +40,28 @@ def run(args: argparse.Namespace) -> int:
     if not launches:
         raise UserError("no recipe found", "name a recipe, or a file or folder that holds some", exit_code=4)
 
-    def work(part: Sequence[int]) -> list[LaunchMemory]:
-        return [memory for index in part for memory in estimates(args, session, launches[index])]
+    def work(part: Sequence[int]) -> list[Estimated]:
+        return [found for index in part for found in estimates(args, session, launches[index])]
 
     order = sorted(range(len(launches)), key=lambda index: (launches[index].recipe or "", index))
     found = spread(order, work, None)
     positions = {launch.id or launch.recipe or "": number for number, launch in enumerate(launches)}
-    found.sort(key=lambda memory: positions.get(memory.id, len(positions)))
-    _write(args, found)
+    found.sort(key=lambda pair: positions.get(pair[0].id, len(positions)))
+    _write(args, _with_engine(args, found))
     return 0
+
+
+def _with_engine(args: argparse.Namespace, found: Sequence[Estimated]) -> list[LaunchMemory]:
+    """The estimates, with the installed estimator's beside them where it is asked for: one process for all."""
+    if not args.engine:
+        return [memory for memory, _ in found]
+    from mblint.engine.run import ask
+
+    figures = ask(args.python, [request for _, request in found])
+    return [
+        replace(memory, others=(*memory.others, figure))
+        for (memory, _), figure in zip(found, figures, strict=True)
+    ]
 
 
 def _named(args: argparse.Namespace, loaded: Loaded, session: Session) -> list[Launch]:
@@ -74,7 +88,7 @@ def _named(args: argparse.Namespace, loaded: Loaded, session: Session) -> list[L
     return [with_arguments(args, loaded, launch) for launch in with_deep_stack(collect)]
 
 
-def estimates(args: argparse.Namespace, session: Session, launch: Launch) -> list[LaunchMemory]:
+def estimates(args: argparse.Namespace, session: Session, launch: Launch) -> list[Estimated]:
     """The launch, and each what-if of it, evaluated again with the change."""
     name = launch.id or launch.recipe or "plain"
     found = [estimate_one(args, session, launch, name, {})]
@@ -87,8 +101,9 @@ def estimates(args: argparse.Namespace, session: Session, launch: Launch) -> lis
 
 def estimate_one(
     args: argparse.Namespace, session: Session, launch: Launch, name: str, changes: dict[str, object]
-) -> LaunchMemory:
+) -> Estimated:
     """One launch, after its launch path; a recipe that cannot be evaluated is an estimate that misses everything."""
+    request: dict[str, Any] | None = None
     try:
         with on_heap(session, launch) as resolved:
             resolved.remember_written()
@@ -97,12 +112,17 @@ def estimate_one(
                 memory = upstream_memory(resolved, name)
             else:
                 memory = own_memory(resolved, name, others=(upstream_figure(resolved),))
-            return replace(memory, changes=changes)
+            if args.engine:
+                from mblint.engine.run import request_of
+
+                request = request_of(resolved)
+            return replace(memory, changes=changes), request
     except CannotEvaluate as problem:
-        return LaunchMemory(
+        memory = LaunchMemory(
             name, changes, launch.world_size, launch.gpu or "", args.formula, None, None, None, {}, {}, (), None, None, None, None, (),
             {"recipe": problem.message},
         )  # fmt: skip
+        return memory, None
 
 
 def _write(args: argparse.Namespace, found: Sequence[LaunchMemory]) -> None:
