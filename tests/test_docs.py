@@ -131,7 +131,9 @@ def test_the_navigation_names_pages_that_exist(site: dict[str, str]) -> None:
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     listed = set(names(config["nav"]))
     assert listed <= set(site)
-    assert {name for name in site if name.endswith(".md") and not name.startswith("rules/")} <= listed
+    guide = {name for name in site if re.fullmatch(r"(guide/)?[\w-]+\.md", name)}
+    missing = guide - listed - {"shipped-recipes.md"}  # a long list that a tool writes
+    assert not missing, f"mkdocs.yml does not name {', '.join(sorted(missing))}"
 
 
 @pytest.mark.slow

@@ -120,7 +120,8 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
     names: list[str] = []
     session = checker.session
     for path, named in source_files(paths, loaded.settings.exclude, loaded.root, session.modules.overlay):
-        if not named and not may_concern(path, session.modules.overlay):
+        # Hooks name every file that changed; those that cannot hold a recipe are not theirs to complain about.
+        if (not named or getattr(args, "allow_empty", False)) and not may_concern(path, session.modules.overlay):
             continue
         found.files.append(path)
         try:

@@ -198,6 +198,7 @@ def test_hooks_are_silent_about_files_that_hold_no_recipe(project) -> None:  # t
         repo,
         {
             "tool.py": "print('hello')\n",
+            "old.py": "print 'hello'\n",
             "ci.yaml": "on: push\njobs: {}\n",
             "build.sh": "#!/bin/sh\nmake all\n",
         },
