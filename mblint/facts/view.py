@@ -130,12 +130,14 @@ def is_name(name: str) -> bool:
 class View:
     """One launch as judges read it. Not safe to share between threads."""
 
-    __slots__ = ("_base", "_cache", "_now", "_parent", "_reads", "memory", "resolved")
+    __slots__ = ("_base", "_cache", "_now", "_parent", "_reads", "memory", "resolved", "smaller")
 
     def __init__(self, resolved: Resolved) -> None:
         self.resolved = resolved
         self.memory: Any = None
         """The memory estimate of the launch, once a fact asked for it."""
+        self.smaller: dict[str, tuple[int, int]] | None = None
+        """What could be smaller as far as memory goes, once a fact asked for it."""
         self._cache: dict[str, object] = {}
         self._reads: dict[str, tuple[str, ...]] = {}
         self._now: list[str] | None = None

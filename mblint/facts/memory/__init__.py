@@ -6,6 +6,6 @@ the numbers of megatron-bridge's own estimator; `capacity` says what a GPU type 
 estimate fits. All sizes are bytes unless a name says otherwise (1 GiB = 2**30 bytes).
 """
 
-from mblint.facts.memory import facts
+from mblint.facts.memory import facts, smaller
 
-__all__ = ["facts"]
+__all__ = ["facts", "smaller"]
