@@ -58,13 +58,14 @@ def build_report(
     known: KnownFindings | None = None,
     files: Iterable[Path] = (),
     memory: Sequence[MemoryLine] = (),
+    edits: bool = True,
 ) -> Report:
     """Everything that the formats show. `keep` chooses among the findings that no comment holds back, `known` takes out those
     that the baseline has."""
     source = Sources(session)
     findings = list(checked.file_findings)
     for verdict in checked.verdicts:
-        findings += with_edits(verdict, source)
+        findings += with_edits(verdict, source) if edits else verdict.findings
     findings = [finding for finding in findings if not _ignored(finding, per_file_ignores or {}, root)]
     names = {rule.id: rule.name for rule in rules}
     undecided = {

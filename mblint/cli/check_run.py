@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         return _check_launches(args)
     paths = existing(args.paths or ["."])
     loaded, session = open_session(args, paths)
-    checker = checker_of(args, loaded, session, "plan")
+    checker = checker_of(args, loaded, session, "plan" if wants_edits(args) else "by-value")
     review = open_review(args, loaded, checker, paths)
     checked, files = check_paths(args, loaded, checker, paths, review)
     if not checked.verdicts and not checked.file_findings:
@@ -52,6 +52,16 @@ def run(args: argparse.Namespace) -> int:
 
         return run_fixes(args, loaded, checker, checked, files)
     return report(args, loaded, session, checked, checker, files)
+
+
+WITH_EDITS = frozenset({"json", "sarif", "rdjson"})
+"""Formats that spell fixes out as text edits."""
+
+
+def wants_edits(args: argparse.Namespace) -> bool:
+    """Whether somebody will see the edits of fixes, or have them carried out."""
+    formats = {args.format, *(name for name, _ in args.output)}
+    return bool(args.fix or args.fix_only or args.diff or formats & WITH_EDITS)
 
 
 def checker_of(
@@ -212,6 +222,7 @@ def report(args: argparse.Namespace, loaded: Loaded, session: Session, checked: 
         keep=lambda finding: review is None or not mark_older(review, finding).older,
         known=known,
         files=files,
+        edits=wants_edits(args),
     )
     if args.write_baseline is not None and known is not None:
         return settle(args, known)

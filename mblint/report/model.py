@@ -91,7 +91,7 @@ class Report:
         single = Counter(
             finding.fixes[0].safety
             for finding in self.findings
-            if len(finding.fixes) == 1 and finding.fixes[0].edits
+            if is_fixable(finding)
         )
         return {"safe": single["safe"], "unsafe": single["unsafe"]}
 
@@ -169,7 +169,7 @@ def _group_key(finding: Finding, launches: tuple[str, ...], root: str) -> str:
 
 def is_fixable(finding: Finding) -> bool:
     """Whether a fix can be applied without choosing."""
-    return len(finding.fixes) == 1 and bool(finding.fixes[0].edits)
+    return len(finding.fixes) == 1 and bool(finding.fixes[0].edits or finding.fixes[0].changes)
 
 
 def count_of(number: int, word: str) -> str:
