@@ -150,9 +150,7 @@ def example_text(example: Mapping[str, Any], rule: Any, *, judged: bool) -> str:
         lines += ["```python", str(example["python"]).rstrip(), "```"]
     else:
         given = example.get("set") or {}
-        assigned = [
-            f"{key if key == 'env_vars' else 'cfg.' + key} = {value!r}" for key, value in given.items()
-        ]
+        assigned = [f"{key if key == 'env_vars' else 'cfg.' + key} = {value!r}" for key, value in given.items()]
         lines += ["```python", *(assigned or ["# the base configuration as it is"]), "```"]
     around = [f"{name.replace('_', ' ')} `{_short(example[name])}`" for name in AROUND if example.get(name)]
     if around:
@@ -247,6 +245,15 @@ def commands_page() -> str:
         else:
             os.environ["COLUMNS"] = width
     return "\n".join(lines)
+
+
+def on_config(config: Any) -> Any:
+    """mkdocs event: adds the pages that mkdocs.yml does not name to the navigation."""
+    named = set(re.findall(r"[\w/-]+\.md", json.dumps(config.nav)))
+    rest = sorted(path.name for path in Path(config.docs_dir).glob("*.md") if path.name not in named)
+    if rest:
+        config.nav.append({"Further": rest})
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:
