@@ -30,9 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Read the log, explain it, and show that; 1 where nothing in it is known."""
     log = read_log(args.log)
     if not any(line.strip() for line in log.lines):
-        raise UserError(
-            f"{log.name}: nothing in it", "give the output of the run, errors included", exit_code=4
-        )
+        raise UserError(f"{log.name}: nothing in it", "give the output of the run, errors included", exit_code=4)
     return with_deep_stack(lambda: _run(args, log))
 
 
@@ -89,8 +87,6 @@ def _write(
         },
         "out_of_memory": [asdict(one) for one in events.out_of_memory[:100]],
         "causes": [asdict(cause) for cause in found],
-        "ways_out": wayout_entry(launch.recipe or "", launch, ways)
-        if launch is not None and ways is not None
-        else None,
+        "ways_out": wayout_entry(launch.recipe or "", launch, ways) if launch is not None and ways is not None else None,
     }
     sys.stdout.write(json.dumps(report) + "\n")

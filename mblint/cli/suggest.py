@@ -30,9 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="GOAL",
         help="fit (the upper end of the estimate), or headroom=10GiB left at the expected size; default: fit",
     )
-    parser.add_argument(
-        "--limit", type=positive, default=5, metavar="N", help="ways out to show, at most; default: 5"
-    )
+    parser.add_argument("--limit", type=positive, default=5, metavar="N", help="ways out to show, at most; default: 5")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     add_launch(parser)
     add_common(parser)

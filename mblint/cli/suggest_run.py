@@ -45,10 +45,5 @@ def _run(args: argparse.Namespace, goal: Goal) -> int:
         }
         sys.stdout.write(json.dumps(report) + "\n")
     else:
-        sys.stdout.write(
-            "\n".join(
-                wayout_text(name, launch, goal, result, verbose=args.verbose > 0)
-                for name, launch, result in entries
-            )
-        )
+        sys.stdout.write("\n".join(wayout_text(name, launch, goal, result, verbose=args.verbose > 0) for name, launch, result in entries))
     return 0 if all(result.reached or result.answers for _, _, result in entries) else 1

@@ -70,8 +70,7 @@ def _where(raised: Raised) -> str:
 
 
 def named(raised: Raised, events: Events) -> str:
-    """The id of the cause that an exception stands for by itself, one of the two that the guide's table names;
-    else empty."""
+    """The id of the cause that an exception stands for by itself (the guide's table names two), else empty."""
     said = raised.message.lower()
     if _PP_OFFLOAD in said:
         return "cpu-offload-with-pipeline"
@@ -88,26 +87,25 @@ def _refused(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
     first: dict[str, Raised] = {}
     for raised in events.raised:
         first.setdefault(named(raised, events), raised)
-    if raised := first.get("cpu-offload-with-pipeline"):
+    offload, buffers = first.get("cpu-offload-with-pipeline"), first.get("user-buffers-with-expandable-segments")
+    if offload is not None:
         stages = f", here {launch.pp}" if launch.pp else ""
         yield Cause(
             "cpu-offload-with-pipeline",
             "CPU offloading with more than one pipeline stage",
             "certain",
-            "model.cpu_offloading is on and pipeline_model_parallel_size is above 1; "
-            "Megatron-Core has no support for both together",
-            (_where(raised),),
+            "model.cpu_offloading is on and pipeline_model_parallel_size is above 1; Megatron-Core has no support for both together",
+            (_where(offload),),
             (f"look at model.pipeline_model_parallel_size{stages}",),
             ("model.cpu_offloading=false", "or model.pipeline_model_parallel_size=1"),
         )
-    if raised := first.get("user-buffers-with-expandable-segments"):
+    if buffers is not None:
         yield Cause(
             "user-buffers-with-expandable-segments",
             "NCCL user buffers with expandable segments",
-            "certain" if "expandable" in raised.message.lower() else "likely",
-            "memory for NCCL's user buffers (--use-nccl-ub, ddp.nccl_ub) cannot come from an allocator "
-            "whose segments grow",
-            (_where(raised),),
+            "certain" if "expandable" in buffers.message.lower() else "likely",
+            "memory for NCCL's user buffers (--use-nccl-ub, ddp.nccl_ub) cannot come from an allocator whose segments grow",
+            (_where(buffers),),
             ("look for expandable_segments in PYTORCH_CUDA_ALLOC_CONF of the launch's environment",),
             (
                 "remove expandable_segments:True from PYTORCH_CUDA_ALLOC_CONF",
@@ -125,22 +123,18 @@ def _estimated(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
             "estimate-above-capacity",
             "The launch needs more memory than the GPU has",
             "certain" if events.out_of_memory else "likely",
-            f"model state or activations are too large: about {launch.needed_gib:.1f} GiB of {launch.capacity_gib:.1f} GiB; "
+            f"model state or activations are too large: about {launch.needed_gib:.1f} GiB of "
+            f"{launch.capacity_gib:.1f} GiB; "
             f"the largest part is {launch.largest}",
             (f"estimate: {launch.needed_gib:.1f} GiB",),
-            (
-                "mblint estimate shows each part and stage; estimate_training_memory of megatron-bridge says its own",
-            ),
-            (
-                "change PP, TP, CP or EP, the distributed optimizer or recomputation before launching; mblint suggest finds the cheapest",
-            ),
+            ("mblint estimate shows each part and stage; estimate_training_memory of megatron-bridge says its own",),
+            ("change PP, TP, CP or EP, the distributed optimizer or recomputation before launching; mblint suggest finds the cheapest",),
         )
 
 
 def _ranks(events: Events) -> set[int]:
-    return {report.rank if report.rank is not None else report.gpu for report in events.out_of_memory} - {
-        None
-    }  # type: ignore[return-value]
+    known = (report.rank if report.rank is not None else report.gpu for report in events.out_of_memory)
+    return {rank for rank in known if rank is not None}
 
 
 def _memory(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
@@ -185,9 +179,7 @@ def _memory(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
             if one
             else "memory is there, but between segments that cannot grow",
             tuple(seen),
-            (
-                "see whether PYTORCH_CUDA_ALLOC_CONF has expandable_segments:True in the launch script, before the training command",
-            ),
+            ("see whether PYTORCH_CUDA_ALLOC_CONF has expandable_segments:True in the launch script, before the training command",),
             (SET_SEGMENTS + " (costs no throughput; not together with NCCL user buffers)",),
         )
         return
@@ -197,9 +189,7 @@ def _memory(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
         "possible",
         "without expandable segments the allocator loses memory between its segments; on most ranks at once it is more often real capacity",
         tuple(seen),
-        (
-            "set expandable segments and run again: they cost nothing, and if it still runs out, capacity is what is missing",
-        ),
+        ("set expandable segments and run again: they cost nothing, and if it still runs out, capacity is what is missing",),
         (SET_SEGMENTS,),
     )
     yield _capacity(seen, launch, "likely" if world and len(ranks) * 2 >= world else "possible")
@@ -207,9 +197,7 @@ def _memory(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
 
 def _capacity(seen: list[str], launch: LaunchFacts, certainty: Certainty) -> Cause:
     estimate = (
-        (f"estimate: {launch.needed_gib:.1f} GiB of {launch.capacity_gib:.1f} GiB",)
-        if launch.needed_gib and launch.capacity_gib
-        else ()
+        (f"estimate: {launch.needed_gib:.1f} GiB of {launch.capacity_gib:.1f} GiB",) if launch.needed_gib and launch.capacity_gib else ()
     )
     return Cause(
         "capacity",
@@ -219,12 +207,8 @@ def _capacity(seen: list[str], launch: LaunchFacts, certainty: Certainty) -> Cau
         if "expandable segments are on" in seen
         else "parameters, optimizer and activations need more than there is",
         (*seen, *estimate),
-        (
-            "compare nvidia-smi after the model is built with mblint estimate: parameters and optimizer states first",
-        ),
-        (
-            "more pipeline stages, the distributed optimizer or more recomputation, in this order; mblint suggest names the settings",
-        ),
+        ("compare nvidia-smi after the model is built with mblint estimate: parameters and optimizer states first",),
+        ("more pipeline stages, the distributed optimizer or more recomputation, in this order; mblint suggest names the settings",),
     )
 
 
@@ -233,7 +217,8 @@ def _not_in_effect(seen: list[str]) -> Cause:
         "segments-not-in-effect",
         "Expandable segments are set, and did not reach the process",
         "likely",
-        "the launch sets them, but memory lay in pieces that could not grow: the variable was lost on the way, "
+        "the launch sets them, but memory lay in pieces that could not grow: the variable was lost on "
+        "the way, "
         "or set after PyTorch had read it",
         tuple(seen),
         ("print os.environ.get('PYTORCH_CUDA_ALLOC_CONF') at the start of the training script",),
@@ -249,9 +234,7 @@ def _uneven(seen: list[str], launch: LaunchFacts) -> Cause:
         "the launch should fit: uneven routing of tokens, longer samples, evaluation, checkpoint saving or another process on the GPU",
         tuple(seen),
         ("see in which step and phase it happens, and whether nvidia-smi shows another process",),
-        (
-            "set a capacity factor for experts, bound sample lengths, or leave more head-room: mblint suggest --goal headroom=10GiB",
-        ),
+        ("set a capacity factor for experts, bound sample lengths, or leave more head-room: mblint suggest --goal headroom=10GiB",),
     )
 
 
@@ -267,9 +250,7 @@ def _lora(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
         "likely" if launch.lora else "possible",
         "each adapter on a column-parallel layer keeps its whole gathered input until backward",
         ("LoRA and sequence parallel are on, sequence_parallel_input_regather is not",),
-        (
-            "see whether peft.sequence_parallel_input_regather is on, and whether targets include linear_qkv or linear_fc1",
-        ),
+        ("see whether peft.sequence_parallel_input_regather is on, and whether targets include linear_qkv or linear_fc1",),
         (
             "peft.sequence_parallel_input_regather=true",
             "without effect on row-parallel and expert adapters, with TP 1, CUDA graphs, CPU activation offload, or full and mlp recompute",

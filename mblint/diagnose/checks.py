@@ -30,10 +30,7 @@ def failed_checks(checker: Checker, events: Events, verdict: Verdict | None) -> 
         if raised.kind.rpartition(".")[2] in _SECONDARY or "out of memory" in raised.message.lower() or named(raised, events):
             continue
         place = next(upstream_frames(raised), None)
-        if (
-            place is None
-            or (key := (raised.kind, f"{place[0]}:{place[1].line}:{raised.message[:60]}")) in found
-        ):
+        if place is None or (key := (raised.kind, f"{place[0]}:{place[1].line}:{raised.message[:60]}")) in found:
             continue
         found[key] = _cause(checker, raised, verdict)
         if len(found) == _SHOWN:
@@ -54,9 +51,7 @@ def _cause(checker: Checker, raised: Raised, verdict: Verdict | None) -> Cause:
     if check is not None and check.condition:
         confirm.append(f"it is raised where: {check.condition}")
     if check is not None and check.names:
-        confirm.append(
-            "look at " + ", ".join(check.names[:6]) + ": mblint explain RECIPE --effective shows their values"
-        )
+        confirm.append("look at " + ", ".join(check.names[:6]) + ": mblint explain RECIPE --effective shows their values")
     for rule in rules:
         confirm.append(f"mblint rule {rule.id} ({rule.name}): {rule.data['title']}")
     fix: list[str] = []
@@ -64,20 +59,11 @@ def _cause(checker: Checker, raised: Raised, verdict: Verdict | None) -> Cause:
         seen.append(f"this launch has {finding.rule} {finding.name}: {finding.message}")
         fix += [_fix(option.title, option.changes, option.cost) for option in finding.fixes]
     if not findings:
-        fix += [
-            str(option["title"])
-            for rule in rules[:1]
-            for option in rule.data.get("fixes", ())
-            if "{" not in str(option["title"])
-        ]
+        fix += [str(option["title"]) for rule in rules[:1] for option in rule.data.get("fixes", ()) if "{" not in str(option["title"])]
     title = rules[0].data["title"] if rules else f"{raised.kind} in {frame.function}"
     name = rules[0].name if len(rules) == 1 or findings else "failed-check"
     why = str(rules[0].data.get("why", "")).strip().partition("\n\n")[0].replace("\n", " ") if rules else ""
-    cause = why or (
-        "a check of the launch refuses these settings"
-        if check is not None
-        else "upstream raised this; no rule stands for it"
-    )
+    cause = why or ("a check of the launch refuses these settings" if check is not None else "upstream raised this; no rule stands for it")
     return Cause(
         name,
         str(title),
@@ -95,9 +81,7 @@ def _agreeing(verdict: Verdict | None, check: Check | None, raised: Raised) -> I
         return
     said = " ".join(raised.message.split())[:120]
     for finding in verdict.findings:
-        if (check is not None and check.anchor in finding.enforced_by) or (
-            len(said) > 12 and said in " ".join(finding.message.split())
-        ):
+        if (check is not None and check.anchor in finding.enforced_by) or (len(said) > 12 and said in " ".join(finding.message.split())):
             yield finding
 
 

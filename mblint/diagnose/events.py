@@ -31,6 +31,11 @@ _SIZES: Final = {
 _WORLD: Final = re.compile(r"\bworld[_ -]?size['\"]?\s{0,3}[=:]\s{0,3}(\d{1,6})", re.IGNORECASE)
 _SEGMENTS: Final = re.compile(r"expandable_segments['\"]?\s?[:=]\s?(True|False)", re.IGNORECASE)
 _HINT: Final = re.compile(r"try setting|to avoid fragmentation", re.IGNORECASE)
+# Words without which a line tells nothing: most lines of a log are passed over by this alone.
+_WORTH: Final = re.compile(
+    r'File "|Traceback|Error|Exception|Exit|exit|Interrupt|[Tt]imeout|Warning|StopIteration|memory|ALLOC|'
+    r"world|WORLD|World|expandable|EXPANDABLE|lora|LoRA|nccl|NCCL|parallel|oom|Killed|NaN|nan\b"
+)
 _MESSAGE_LINES: Final = 12
 _EXCEPTIONS: Final = 400
 
@@ -87,12 +92,16 @@ class Events:
 
 
 _MENTIONED: Final = {
-    "lora": re.compile(r"\bmegatron\.bridge\.peft\.lora|\bLoRA\(|peft_scheme['\"]?\s?[:=]\s?['\"]?lora|linear_in\.weight|lora_a\b", re.IGNORECASE),
+    "lora": re.compile(
+        r"\bmegatron\.bridge\.peft\.lora|\bLoRA\(|peft_scheme['\"]?\s?[:=]\s?['\"]?lora|linear_in\.weight|lora_a\b", re.IGNORECASE),
     "sequence_parallel": re.compile(r"sequence_parallel['\"]?\s?[:=]\s?true", re.IGNORECASE),
     "regather": re.compile(r"sequence_parallel_input_regather['\"]?\s?[:=]\s?true", re.IGNORECASE),
     "nccl_ub": re.compile(r"nccl[-_]ub\b(?!['\"]?\s?[:=]\s?(?:false|0))", re.IGNORECASE),
     "collective_timeout": re.compile(r"Watchdog caught collective operation timeout|NCCL.{0,40}timeout", re.IGNORECASE),
-    "host_memory": re.compile(r"oom-kill|oom_kill|Out of memory: Killed process|DataLoader worker .{0,40}killed by signal: Killed|exitcode\s*:\s*-9\b"),
+    "host_memory": re.compile(
+        r"oom-kill|oom_kill|Out of memory: Killed process"
+        r"|DataLoader worker .{0,40}killed by signal: Killed|exitcode\s*:\s*-9\b"
+    ),
     "illegal_access": re.compile(r"an illegal memory access was encountered"),
     "loss_nan": re.compile(r"found NaN in local|loss is nan|NaN or Inf found", re.IGNORECASE),
 }  # fmt: skip
@@ -106,6 +115,8 @@ def events_of(lines: Sequence[str]) -> Events:
         rank, text = _unlabelled(raw)
         if rank is not None:
             found.ranks.add(rank)
+        if _WORTH.search(text) is None:
+            continue
         if frame := _FRAME.match(text):
             stacks.setdefault(rank, []).append(Frame(frame[1], int(frame[2]), frame[3] or ""))
             continue
@@ -119,9 +130,7 @@ def events_of(lines: Sequence[str]) -> Events:
                 found.raised.append(Raised(match[1], message, tuple(held[-60:]), rank, number + 1))
             stacks[rank] = []
         if _OOM.search(text):
-            found.out_of_memory.append(
-                _out_of_memory(text + " " + _continued(lines, number, rank, ""), rank, number + 1)
-            )
+            found.out_of_memory.append(_out_of_memory(text + " " + _continued(lines, number, rank, ""), rank, number + 1))
         _mentions(found, text, number)
     return found
 
@@ -159,9 +168,7 @@ def _continued(lines: Sequence[str], number: int, rank: int | None, first: str) 
 
 def _out_of_memory(text: str, rank: int | None, line: int) -> OutOfMemory:
     gpu = _GPU.search(text)
-    sizes = {
-        name: _size(match[1], match[2]) for name, pattern in _SIZES.items() if (match := pattern.search(text))
-    }
+    sizes = {name: _size(match[1], match[2]) for name, pattern in _SIZES.items() if (match := pattern.search(text))}
     capacity = _size(gpu[2], gpu[3]) if gpu else None
     return OutOfMemory(rank, int(gpu[1]) if gpu else None, line, capacity, **sizes)
 

@@ -33,9 +33,7 @@ def _fill(facts: LaunchFacts, launch: ResolvedLaunch) -> None:
         if isinstance(setting, str):
             facts.segments = "expandable_segments:true" in setting.lower().replace(" ", "")
     peft = launch.classes("peft")
-    facts.lora = isinstance(peft, tuple) and any(
-        name.rpartition(".")[2] in ("LoRA", "VLMLoRA", "CanonicalLoRA") for name in peft
-    )
+    facts.lora = isinstance(peft, tuple) and any(name.rpartition(".")[2] in ("LoRA", "VLMLoRA", "CanonicalLoRA") for name in peft)
     facts.sequence_parallel = bool(value("model.sequence_parallel"))
     tp, pp, regather = (
         value("model.tensor_model_parallel_size"),

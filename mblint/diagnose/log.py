@@ -46,9 +46,7 @@ def read_log(name: str) -> Log:
         with open(name, "rb") as stream:
             return _read(stream, name)
     except OSError as error:
-        raise UserError(
-            f"{name}: {error.strerror or error}", "name a log file, or - for standard input"
-        ) from None
+        raise UserError(f"{name}: {error.strerror or error}", "name a log file, or - for standard input") from None
 
 
 def log_of(data: bytes, name: str = "log") -> Log:

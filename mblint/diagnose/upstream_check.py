@@ -69,9 +69,7 @@ def _checks(tree: ast.AST, function: str) -> Iterator[tuple[ast.Raise | ast.Asse
             yield from _inside(node.body, [])
 
 
-def _inside(
-    body: Sequence[ast.stmt], tests: list[ast.expr]
-) -> Iterator[tuple[ast.Raise | ast.Assert, list[ast.expr]]]:
+def _inside(body: Sequence[ast.stmt], tests: list[ast.expr]) -> Iterator[tuple[ast.Raise | ast.Assert, list[ast.expr]]]:
     for statement in body:
         if isinstance(statement, ast.Raise):
             yield statement, tests
@@ -145,16 +143,8 @@ def rules_of(check: Check | None, raised: Raised, rules: Sequence[Rule]) -> list
     Where the check itself was not found in the located source (another release), rules are those that stand for
     checks in the same function and share settings with the message.
     """
-    anchors = (
-        {check.anchor}
-        if check is not None
-        else {f"{path}:{frame.function}" for path, frame in list(upstream_frames(raised))[:1]}
-    )
-    names = (
-        set(check.names)
-        if check is not None
-        else set(re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", raised.message))
-    )
+    anchors = {check.anchor} if check is not None else {f"{path}:{frame.function}" for path, frame in list(upstream_frames(raised))[:1]}
+    names = set(check.names) if check is not None else set(re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", raised.message))
     ranked: list[tuple[float, str, Rule]] = []
     for rule in rules:
         if not anchors & set(_anchors(rule)):

@@ -42,9 +42,7 @@ def interpreter(python: str) -> str:
     return str(given) if given.exists() else python
 
 
-def ask(
-    python: str, requests: Sequence[Mapping[str, Any] | None], seconds: float = SECONDS
-) -> list[OtherFigure]:
+def ask(python: str, requests: Sequence[Mapping[str, Any] | None], seconds: float = SECONDS) -> list[OtherFigure]:
     """One figure a request, in order; a figure without components says why. None asks for nothing."""
     wanted = [request for request in requests if request is not None]
     if not wanted:
@@ -62,11 +60,7 @@ def _figure(name: str, found: Any) -> OtherFigure:
     if not isinstance(found, dict):
         return OtherFigure(name, because="it gave no answer")
     components = found.get("components")
-    if (
-        isinstance(components, dict)
-        and components
-        and all(isinstance(size, int | float) for size in components.values())
-    ):
+    if isinstance(components, dict) and components and all(isinstance(size, int | float) for size in components.values()):
         return OtherFigure(name, {str(part): float(size) for part, size in components.items()})
     return OtherFigure(name, because=f"it failed: {found.get('error', 'it gave no components')}")
 
@@ -116,9 +110,5 @@ def _problem(python: str, answer: Mapping[str, Any]) -> str:
 
 
 def _ended(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = [
-        line.strip()
-        for line in done.stderr[-4000:].decode("utf-8", errors="replace").splitlines()
-        if line.strip()
-    ]
+    lines = [line.strip() for line in done.stderr[-4000:].decode("utf-8", errors="replace").splitlines() if line.strip()]
     return f"ended with code {done.returncode}" + (f": {lines[-1][:300]}" if lines else "")

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from mblint.wayout.search import Result
 
 
-def diagnosis_text(
-    log: Log, events: Events, found: list[Cause], launch: Launch | None, ways: Result | None
-) -> str:
+def diagnosis_text(log: Log, events: Events, found: list[Cause], launch: Launch | None, ways: Result | None) -> str:
     """Each cause with what speaks for it, how to confirm it and what mends it; then the ways out."""
     lines = []
     if log.left_out:

@@ -29,20 +29,13 @@ class Cost:
     @property
     def line(self) -> str:
         """One line for people."""
-        return (
-            f"{self.text}; measured: {self.measured} ({self.source})"
-            if self.measured
-            else f"{self.text}; not measured"
-        )
+        return f"{self.text}; measured: {self.measured} ({self.source})" if self.measured else f"{self.text}; not measured"
 
 
-SEGMENTS: Final = Cost(
-    "no throughput", f"704 TFLOP/s a GPU with and without it ({_LLAMA})", GUIDE, (0.0, 0.0)
-)
+SEGMENTS: Final = Cost("no throughput", f"704 TFLOP/s a GPU with and without it ({_LLAMA})", GUIDE, (0.0, 0.0))
 REGATHER: Final = Cost(
     "one more all-gather per adapted layer in backward",
-    "-6.74 % (Qwen3-8B, TP2, sequence 8192), -2.89 % (Qwen3-30B-A3B, TP4 EP4), "
-    "-0.34 % (GPT-OSS-120B, TP2 EP8)",
+    "-6.74 % (Qwen3-8B, TP2, sequence 8192), -2.89 % (Qwen3-30B-A3B, TP4 EP4), -0.34 % (GPT-OSS-120B, TP2 EP8)",
     GUIDE,
     (-0.0674, -0.0034),
 )

@@ -92,17 +92,11 @@ def _has(source: Source, key: str) -> bool:
 
 def _segments(source: Source) -> Iterator[Remedy]:
     before = source.env.get(ALLOCATOR)
-    if isinstance(before, Unknown) or (
-        isinstance(before, str) and "expandable_segments:true" in before.lower()
-    ):
+    if isinstance(before, Unknown) or (isinstance(before, str) and "expandable_segments:true" in before.lower()):
         return
     if _value(source, "ddp.nccl_ub"):  # the two exclude each other
         return
-    kept = [
-        part
-        for part in (before or "").split(",")
-        if part.strip() and not part.strip().startswith("expandable_segments")
-    ]
+    kept = [part for part in (before or "").split(",") if part.strip() and not part.strip().startswith("expandable_segments")]
     changes: dict[str, object] = {f"env.{ALLOCATOR}": ",".join([*kept, "expandable_segments:True"])}
     graphs = _value(source, "model.cuda_graph_impl")
     if graphs not in (None, "none"):
@@ -112,12 +106,7 @@ def _segments(source: Source) -> Iterator[Remedy]:
 
 def _regather(source: Source) -> Iterator[Remedy]:
     key = "peft.sequence_parallel_input_regather"
-    if (
-        _has(source, key)
-        and not _value(source, key)
-        and _value(source, "model.sequence_parallel")
-        and _number(source, TP) > 1
-    ):
+    if _has(source, key) and not _value(source, key) and _value(source, "model.sequence_parallel") and _number(source, TP) > 1:
         yield Remedy("LoRA re-gather", "Gather LoRA inputs again in backward", {key: True}, costs.REGATHER)
 
 
@@ -160,9 +149,7 @@ def _selective(source: Source) -> Iterator[Remedy]:
             yield Remedy(family, "Recompute core attention", _set_modules(names), cost, strength)
     for name in cheap:
         strength += 1
-        yield Remedy(
-            family, f"Recompute {name}", _set_modules([*before, name]), costs.CHEAP_MODULES, strength
-        )
+        yield Remedy(family, f"Recompute {name}", _set_modules([*before, name]), costs.CHEAP_MODULES, strength)
     if len(cheap) > 1:
         yield Remedy(
             family,
@@ -174,9 +161,7 @@ def _selective(source: Source) -> Iterator[Remedy]:
 
 
 def _optimizer(source: Source) -> Iterator[Remedy]:
-    distributed = _value(source, "optimizer.use_distributed_optimizer") or _value(
-        source, "ddp.use_distributed_optimizer"
-    )
+    distributed = _value(source, "optimizer.use_distributed_optimizer") or _value(source, "ddp.use_distributed_optimizer")
     on: dict[str, object] = {
         "optimizer.use_distributed_optimizer": True,
         "ddp.use_distributed_optimizer": True,
@@ -184,11 +169,7 @@ def _optimizer(source: Source) -> Iterator[Remedy]:
     if not distributed:
         yield Remedy("optimizer", "Share optimizer states among data parallel ranks", on, costs.DISTRIBUTED)
     adam = str(_value(source, "optimizer.optimizer") or "adam").lower() in ("adam", "adamw")
-    if (
-        adam
-        and not _value(source, "optimizer.use_precision_aware_optimizer")
-        and _has(source, "optimizer.exp_avg_dtype")
-    ):
+    if adam and not _value(source, "optimizer.use_precision_aware_optimizer") and _has(source, "optimizer.exp_avg_dtype"):
         changes = {
             **({} if distributed else on),
             "optimizer.use_precision_aware_optimizer": True,
@@ -199,11 +180,7 @@ def _optimizer(source: Source) -> Iterator[Remedy]:
 
 
 def _fsdp(source: Source) -> Iterator[Remedy]:
-    if (
-        _value(source, "ddp.use_megatron_fsdp")
-        or _value(source, "dist.use_torch_fsdp2")
-        or not _has(source, "ddp.use_megatron_fsdp")
-    ):
+    if _value(source, "ddp.use_megatron_fsdp") or _value(source, "dist.use_torch_fsdp2") or not _has(source, "ddp.use_megatron_fsdp"):
         return
     if _number(source, PP) > 1:  # the pipeline's schedule would gather everything for each micro batch
         return
@@ -301,12 +278,7 @@ def _full(method: str, layers: int) -> dict[str, object]:
 def _offload(source: Source) -> Iterator[Remedy]:
     layers = _number(source, "model.num_layers", 0)
     # Refused with pipeline stages, and with experts it moves too little to be worth it.
-    if (
-        _number(source, PP) == 1
-        and layers > 1
-        and not _value(source, "model.cpu_offloading")
-        and _has(source, "model.cpu_offloading")
-    ):
+    if _number(source, PP) == 1 and layers > 1 and not _value(source, "model.cpu_offloading") and _has(source, "model.cpu_offloading"):
         for strength, count in enumerate(sorted({max(1, layers // 4), max(1, layers // 2), layers - 1})):
             changes: dict[str, object] = {
                 "model.cpu_offloading": True,
@@ -322,9 +294,7 @@ def _offload(source: Source) -> Iterator[Remedy]:
                 costs.CPU_OFFLOAD,
                 strength,
             )
-    if _has(source, "optimizer.optimizer_cpu_offload") and not _value(
-        source, "optimizer.optimizer_cpu_offload"
-    ):
+    if _has(source, "optimizer.optimizer_cpu_offload") and not _value(source, "optimizer.optimizer_cpu_offload"):
         for strength, fraction in enumerate((0.25, 0.5, 1.0), 3):
             more: dict[str, object] = {
                 "optimizer.optimizer_cpu_offload": True,
@@ -364,11 +334,7 @@ def _context(source: Source) -> Iterator[Remedy]:
     cp, world = _number(source, CP), source.world_size
     outer = _number(source, TP) * _number(source, PP) * cp
     for strength, factor in enumerate((2, 4)):
-        if (
-            isinstance(world, int)
-            and world % (outer * factor) == 0
-            and _number(source, "model.seq_length", 0) % (2 * cp * factor) == 0
-        ):
+        if isinstance(world, int) and world % (outer * factor) == 0 and _number(source, "model.seq_length", 0) % (2 * cp * factor) == 0:
             yield Remedy("CP", f"Context over {cp * factor} GPUs", {CP: cp * factor}, costs.CONTEXT, strength)
 
 
@@ -377,12 +343,7 @@ def _tensor(source: Source) -> Iterator[Remedy]:
     outer = tp * _number(source, PP) * _number(source, CP)
     for strength, factor in enumerate((2, 4)):
         size = tp * factor
-        if (
-            size > 8
-            or not isinstance(world, int)
-            or world % (outer * factor)
-            or _number(source, "model.num_attention_heads") % size
-        ):
+        if size > 8 or not isinstance(world, int) or world % (outer * factor) or _number(source, "model.num_attention_heads") % size:
             continue
         changes: dict[str, object] = {TP: size}
         if not _value(source, "model.sequence_parallel"):

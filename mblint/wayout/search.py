@@ -107,9 +107,7 @@ def search(
     return result
 
 
-def _quick(
-    checker: Checker, launch: Launch, goal: Goal, result: Result, limit: int, late: Callable[[], bool]
-) -> list[Candidate]:
+def _quick(checker: Checker, launch: Launch, goal: Goal, result: Result, limit: int, late: Callable[[], bool]) -> list[Candidate]:
     """Candidates whose quick estimate reaches the goal, in order."""
     session = checker.session
     with on_heap(session, launch) as resolved:
@@ -118,9 +116,7 @@ def _quick(
         source = Held(resolved)
         result.base = base = _sized(source)
         if base.estimate.missing:
-            result.because = "no estimate: " + "; ".join(
-                f"{key}: {why}" for key, why in base.estimate.missing.items()
-            )
+            result.because = "no estimate: " + "; ".join(f"{key}: {why}" for key, why in base.estimate.missing.items())
             return []
         if base.judgement.capacity is None:
             result.because = base.judgement.because
@@ -160,16 +156,12 @@ def _full(
         if len(result.answers) >= answers:
             break
         last = candidate.steps[-1].family if candidate.steps else ""
-        if families.get(last, 0) >= _A_FAMILY or any(
-            candidate.costs_more_than(other.candidate) for other in result.answers
-        ):
+        if families.get(last, 0) >= _A_FAMILY or any(candidate.costs_more_than(other.candidate) for other in result.answers):
             continue
         if any(candidate.costs_more_than(other) for other in barred):
             continue
         if result.judged >= judged or late():
-            result.stopped = "not every promising combination was judged: " + (
-                "time ran out" if late() else f"{judged} were"
-            )
+            result.stopped = "not every promising combination was judged: " + ("time ran out" if late() else f"{judged} were")
             break
         result.judged += 1
         answer, why = _judge(checker, launch, goal, result.base, before, candidate)
@@ -188,9 +180,7 @@ class _Before:
 
     def __init__(self, verdict: Verdict) -> None:
         self.said = {(finding.rule, finding.severity) for finding in verdict.findings}
-        self.failing = tuple(
-            f"{finding.rule} {finding.message}" for finding in verdict.findings if finding.outcome == "fails"
-        )
+        self.failing = tuple(f"{finding.rule} {finding.message}" for finding in verdict.findings if finding.outcome == "fails")
         self.decided = verdict.verdict == "ok"
 
 
@@ -228,22 +218,12 @@ def _judge(
     notes = [
         f"{finding.rule} {finding.name}: {finding.message}"
         for finding in verdict.findings
-        if finding.severity == "warning"
-        and (finding.rule, "warning") not in before.said
-        and finding.rule not in _CAPACITY_RULES
+        if finding.severity == "warning" and (finding.rule, "warning") not in before.said and finding.rule not in _CAPACITY_RULES
     ]
-    return Answer(
-        candidate, worst, base.total_bytes - worst.total_bytes, tuple(notes), verdict.verdict != "ok"
-    ), ""
+    return Answer(candidate, worst, base.total_bytes - worst.total_bytes, tuple(notes), verdict.verdict != "ok"), ""
 
 
 def _why_none(result: Result, promising: Sequence[Candidate]) -> str:
     if not promising:
-        return (
-            f"no combination of {result.tried} reaches the goal; "
-            "a larger GPU, more of them or a shorter sequence would have to"
-        )
-    return (
-        f"{len(promising)} of {result.tried} combinations are small enough, "
-        f"and each of the {result.judged} that were judged is refused"
-    )
+        return f"no combination of {result.tried} reaches the goal; a larger GPU, more of them or a shorter sequence would have to"
+    return f"{len(promising)} of {result.tried} combinations are small enough, and each of the {result.judged} that were judged is refused"
