@@ -70,17 +70,13 @@ def parse(text: str, path: str) -> list[dict[str, Any]]:
     except ValueError as error:
         line = getattr(error, "lineno", 1)
         hint = "; a merge left its marks in it" if "<<<<<<<" in text else ""
-        raise BaselineError(
-            f"{path}:{line}: is not JSON{hint}; mend it, or write it anew with --write-baseline"
-        ) from None
+        raise BaselineError(f"{path}:{line}: is not JSON{hint}; mend it, or write it anew with --write-baseline") from None
     except RecursionError:
         raise BaselineError(f"{path}: is nested too deeply to be a baseline") from None
     if not isinstance(data, dict) or not isinstance(data.get("findings"), list):
         raise BaselineError(f"{path}: is no mblint baseline; write one with --write-baseline")
     if data.get("version") != VERSION:
-        raise BaselineError(
-            f"{path}: has version {data.get('version')!r}, this mblint reads {VERSION}; write it anew"
-        )
+        raise BaselineError(f"{path}: has version {data.get('version')!r}, this mblint reads {VERSION}; write it anew")
     entries = [entry for entry in data["findings"] if entry is not None]
     bad = next((entry for entry in entries if not isinstance(entry, dict) or "rule" not in entry), None)
     if bad is not None:
@@ -140,11 +136,7 @@ def _follow_moves(
     """Pair findings of launches that the baseline does not know with entries of launches that are gone."""
     before = {_place(entry) for entry in waiting.values()}
     followed: set[str] = set()
-    gone = {
-        text: entry
-        for text, entry in sorted(waiting.items())
-        if text not in matched and _place(entry) not in places
-    }
+    gone = {text: entry for text, entry in sorted(waiting.items()) if text not in matched and _place(entry) not in places}
     for same_name in (True, False):
         for index, entry in enumerate(subjects):
             if index in known or _place(entry) in before:

@@ -30,9 +30,7 @@ class Ignored:
     left: list[tuple[Finding, str]] = field(default_factory=list)
 
 
-def add_ignores(
-    findings: Iterable[Finding], text_of: Callable[[str], str | None], known: Mapping[str, str], reason: str = ""
-) -> Ignored:
+def add_ignores(findings: Iterable[Finding], text_of: Callable[[str], str | None], known: Mapping[str, str], reason: str = "") -> Ignored:
     """Comments for all findings that have a place in a file of the project. `text_of` gives a file's text, None for files that
     may not be changed; `known` the rules' names by id."""
     result = Ignored()

@@ -42,9 +42,7 @@ class Judgement:
     undecided: tuple[Undecided, ...]
 
 
-def judge(
-    resolved: Resolved, rules: Iterable[Rule], select: Callable[[Rule], bool] | None = None
-) -> Judgement:
+def judge(resolved: Resolved, rules: Iterable[Rule], select: Callable[[Rule], bool] | None = None) -> Judgement:
     """Judge a launch by the rules (those that `select` accepts), in the order of the rules."""
     view = View(resolved)
     findings: list[Finding] = []
@@ -75,11 +73,7 @@ def merge(launch_path: Sequence[Finding], by_rules: Sequence[Finding]) -> list[F
     for finding in by_rules:
         for place in finding.enforced_by:
             by_place.setdefault(place, []).append(finding)
-    kept = [
-        raw
-        for raw in launch_path
-        if not any(_stands_for(rule, raw) for place in raw.enforced_by for rule in by_place.get(place, ()))
-    ]
+    kept = [raw for raw in launch_path if not any(_stands_for(rule, raw) for place in raw.enforced_by for rule in by_place.get(place, ()))]
     return [*kept, *by_rules]
 
 
@@ -122,9 +116,7 @@ def _case(view: View, rule: Rule) -> tuple[Case | None, Undecided | None]:
     return None, doubt
 
 
-def _undecided(
-    view: View, rule: Rule, condition: Expression, outcomes: frozenset[str], covered: bool | None
-) -> Undecided:
+def _undecided(view: View, rule: Rule, condition: Expression, outcomes: frozenset[str], covered: bool | None) -> Undecided:
     trace = Trace(view)
     condition.test(trace)
     reasons: dict[str, None] = {}

@@ -19,7 +19,6 @@ from mblint.ruleset.rule import Rule
 from mblint.shown import relative
 from mblint.suppress import suppress
 
-
 KnownFindings = Callable[[list[Finding], set[str], set[tuple[str, str]]], tuple[list[Finding], int]]
 """Takes findings, the places that were looked at and the undecided (rule, launch) pairs; gives what the baseline does not have, and
 how many it has."""
@@ -68,9 +67,7 @@ def build_report(
         findings += with_edits(verdict, source) if edits else verdict.findings
     findings = [finding for finding in findings if not _ignored(finding, per_file_ignores or {}, root)]
     names = {rule.id: rule.name for rule in rules}
-    undecided = {
-        (doubt.rule, verdict.span.path) for verdict in checked.verdicts if verdict.span is not None for doubt in verdict.undecided
-    }
+    undecided = {(doubt.rule, verdict.span.path) for verdict in checked.verdicts if verdict.span is not None for doubt in verdict.undecided}
     outcome = suppress(
         findings,
         source,

@@ -11,9 +11,7 @@ from mblint.ruleset.rule import Rule
 class Selection:
     """Decides for a rule id and name. Raises UserError for a selector that matches no rule."""
 
-    def __init__(
-        self, rules: Sequence[Rule], profile: str, select: Iterable[str], extend: Iterable[str], ignore: Iterable[str]
-    ) -> None:
+    def __init__(self, rules: Sequence[Rule], profile: str, select: Iterable[str], extend: Iterable[str], ignore: Iterable[str]) -> None:
         self.rules = {rule.id: rule for rule in rules}
         chosen = self._matching(select, "select")
         if not chosen:
@@ -27,18 +25,18 @@ class Selection:
             matched = {
                 rule.id
                 for rule in self.rules.values()
-                if selector in ("ALL", "all") or rule.id == selector.upper() or rule.name == selector or (
-                    selector.upper().startswith("MB") and rule.id.startswith(selector.upper())
-                ) or rule.area == selector
+                if selector in ("ALL", "all")
+                or rule.id == selector.upper()
+                or rule.name == selector
+                or (selector.upper().startswith("MB") and rule.id.startswith(selector.upper()))
+                or rule.area == selector
             }
             if not matched:
                 from mblint.ruleset.suggest import closest
 
                 names = [name for rule in self.rules.values() for name in (rule.id, rule.name)]
                 near = closest(selector, names)
-                raise UserError(
-                    f"{option}: no rule is called {selector!r}", f"did you mean {near!r}?" if near else "see `mblint rules`"
-                )
+                raise UserError(f"{option}: no rule is called {selector!r}", f"did you mean {near!r}?" if near else "see `mblint rules`")
             found |= matched
         return found
 

@@ -57,9 +57,7 @@ def _specifier(text: str) -> str:
     try:
         SpecifierSet(text if text[:1] in "<>=!~" else f"=={text}")
     except InvalidSpecifier:
-        raise ValueError(
-            f"{text!r} is not a version or a range of versions; for example '>=0.1,<0.2'"
-        ) from None
+        raise ValueError(f"{text!r} is not a version or a range of versions; for example '>=0.1,<0.2'") from None
     return text
 
 
@@ -98,9 +96,7 @@ class _OneOrMany:
         return core_schema.no_info_before_validator_function(
             # a tuple, since the items arrive here as Python's list, which strict checking does not take for
             # one
-            lambda value: (
-                (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
-            ),
+            lambda value: (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value,
             handler(source),
         )
 

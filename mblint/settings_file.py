@@ -139,9 +139,7 @@ def read_text(text: str, path: Path, root: Path) -> Loaded:
         data = data.get(key, {})
     from mblint.read.toml_lines import key_lines
 
-    lines = {
-        keys[len(prefix) :]: line for keys, line in key_lines(text).items() if keys[: len(prefix)] == prefix
-    }
+    lines = {keys[len(prefix) :]: line for keys, line in key_lines(text).items() if keys[: len(prefix)] == prefix}
     return Loaded(_validated(data, shown, lines), path, root, lines)
 
 
@@ -193,9 +191,7 @@ class _Remembered:
 
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=self.path.parent, suffix=".new", delete=False
-            ) as handle:
+            with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self.path.parent, suffix=".new", delete=False) as handle:
                 json.dump(asdict(settings), handle)
             os.replace(handle.name, self.path)
 
@@ -261,14 +257,10 @@ def _sentence(keys: tuple[str | int, ...], detail: Any) -> str:
     }
     if kind == "unexpected_keyword_argument":
         near = closest(str(keys[-1]), known := _keys_of(keys[:-1]))
-        return f"unknown key `{name}`; " + (
-            f"did you mean `{near}`?" if near else f"keys are {', '.join(known)}"
-        )
+        return f"unknown key `{name}`; " + (f"did you mean `{near}`?" if near else f"keys are {', '.join(known)}")
     if kind == "literal_error":
         near = closest(str(value), re.findall(r"'([^']*)'", detail["ctx"]["expected"]))
-        return f"`{name}` is {value!r}, must be {detail['ctx']['expected']}" + (
-            f"; did you mean {near!r}?" if near else ""
-        )
+        return f"`{name}` is {value!r}, must be {detail['ctx']['expected']}" + (f"; did you mean {near!r}?" if near else "")
     if kind == "missing":
         return f"`{_dotted(keys[:-1])}` has no `{keys[-1]}`"
     if kind == "value_error":

@@ -9,9 +9,7 @@ import re
 from functools import lru_cache
 
 # C0 and C1 controls, DEL, line separators, and the marks that turn the direction of text around.
-_CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _name(match: re.Match[str]) -> str:

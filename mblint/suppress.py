@@ -244,14 +244,10 @@ def _without_comment(file: _File, directive: Directive) -> TextEdit:
     column = span.column
     while column > 1 and line[column - 2] in " \t":
         column -= 1
-    return TextEdit(
-        Span(span.path, span.line, column, span.line, len(line) + 1 if whole else span.end_column), ""
-    )
+    return TextEdit(Span(span.path, span.line, column, span.line, len(line) + 1 if whole else span.end_column), "")
 
 
 def _without_ids(file: _File, directive: Directive, unused: Sequence[int]) -> TextEdit:
     kept = [name for position, (name, _) in enumerate(directive.ids) if position not in unused]
     first, last = directive.ids[0][1], directive.ids[-1][1]
-    return TextEdit(
-        Span(first.path, first.line, first.column, last.end_line, last.end_column), ", ".join(kept)
-    )
+    return TextEdit(Span(first.path, first.line, first.column, last.end_line, last.end_column), ", ".join(kept))

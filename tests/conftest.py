@@ -62,12 +62,8 @@ def pytest_terminal_summary(terminalreporter) -> None:  # type: ignore[no-untype
     ]
     if skipped:
         reason = str(skipped[0].longrepr[2]).partition(NO_UPSTREAM)[2]
-        terminalreporter.write_sep(
-            "!", f"{len(skipped)} tests were SKIPPED: the real upstream is missing", red=True
-        )
-        terminalreporter.write_line(
-            f"They judge megatron-bridge itself, and it could not be fetched: {reason}"
-        )
+        terminalreporter.write_sep("!", f"{len(skipped)} tests were SKIPPED: the real upstream is missing", red=True)
+        terminalreporter.write_line(f"They judge megatron-bridge itself, and it could not be fetched: {reason}")
 
 
 @pytest.fixture

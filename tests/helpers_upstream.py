@@ -15,8 +15,7 @@ def write_package(root: Path, package: str, version: str) -> Path:
     (folder / "__init__.py").write_text("")
     major, minor, patch = version.split(".")
     (folder / "package_info.py").write_text(
-        f"MAJOR = {major}\nMINOR = {minor}\nPATCH = {patch}\nPRE_RELEASE = ''\n"
-        "import os\nraise RuntimeError('must never be run')\n"
+        f"MAJOR = {major}\nMINOR = {minor}\nPATCH = {patch}\nPRE_RELEASE = ''\nimport os\nraise RuntimeError('must never be run')\n"
     )
     return root
 
@@ -41,9 +40,7 @@ def wheel(
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(f"megatron/{package}/__init__.py", "")
-        archive.writestr(
-            f"megatron/{package}/package_info.py", f"MAJOR = {major}\nMINOR = {minor}\nPATCH = {patch}\n"
-        )
+        archive.writestr(f"megatron/{package}/package_info.py", f"MAJOR = {major}\nMINOR = {minor}\nPATCH = {patch}\n")
         archive.writestr(f"megatron/{package}/helpers.so", "binary")
         archive.writestr(f"{info}/METADATA", "\n".join(metadata) + "\n\n")
         archive.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")

@@ -16,9 +16,7 @@ from mblint.fingerprint import fingerprint, identity
 from mblint.read.span import Span
 
 
-def finding(
-    launch: str | None = "pkg.mod:recipe", rule: str = "MB203", line: int = 4, **keys: Any
-) -> Finding:
+def finding(launch: str | None = "pkg.mod:recipe", rule: str = "MB203", line: int = 4, **keys: Any) -> Finding:
     span = Span("/repo/pkg/mod.py", line, 5, line, 9)
     return Finding(rule, "some-rule", "error", "fails", f"message at {line}", span, keys=keys, launch=launch)
 
@@ -35,9 +33,7 @@ def test_lines_wording_and_related_places_do_not_matter() -> None:
         1,
         0,
     )
-    assert fingerprint(finding(tp=4, line=1)) == fingerprint(
-        replace(finding(tp=4, line=7), severity="warning")
-    )
+    assert fingerprint(finding(tp=4, line=1)) == fingerprint(replace(finding(tp=4, line=7), severity="warning"))
 
 
 def test_values_conditions_rules_and_launches_do() -> None:
@@ -80,9 +76,7 @@ def test_findings_of_files_are_known_by_path_and_words() -> None:
     broken = Finding("MB901", "unreadable-file", "error", "fails", "syntax error", Span("/repo/x.py", 3))
     assert known([broken], [replace(broken, span=Span("/repo/x.py", 9))]) == (0, 1, 0)
     assert known([broken], [replace(broken, span=Span("/repo/y.py", 9))])[0] == 1
-    assert baseline.entries_of([broken], "/repo") == [
-        {"file": "x.py", "message": "syntax error", "rule": "MB901"}
-    ]
+    assert baseline.entries_of([broken], "/repo") == [{"file": "x.py", "message": "syntax error", "rule": "MB901"}]
 
 
 def test_the_file_is_sorted_one_entry_a_line_and_stable() -> None:

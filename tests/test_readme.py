@@ -25,9 +25,7 @@ def console() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.name)
 def test_console_blocks_show_what_the_commands_print(page: Path, console: ModuleType, upstream: Path) -> None:
     stale = console.difference(page)
     assert stale == "", f"python tools/console_blocks.py --write {page.relative_to(ROOT)}\n{stale}"
@@ -39,9 +37,7 @@ def test_the_readme_has_a_real_example() -> None:
 
 def test_the_comparison_sees_a_difference(console: ModuleType, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(
-        "<!-- file: a.txt -->\n```text\nseven\n```\n\n```console\n$ cat a.txt\nsix\n$ echo b \\\n  c\nb c\n```\n"
-    )
+    page.write_text("<!-- file: a.txt -->\n```text\nseven\n```\n\n```console\n$ cat a.txt\nsix\n$ echo b \\\n  c\nb c\n```\n")
     found = console.difference(page)
     assert "-six\n+seven\n" in found
     page.write_text(console.rewritten(page.read_text()))
@@ -70,9 +66,7 @@ def test_files_that_pages_show_can_be_read() -> None:
     }
     seen = 0
     for page in PAGES:
-        for kind, body in re.findall(
-            r"^```(toml|yaml|json)\b[^\n]*\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
-        ):
+        for kind, body in re.findall(r"^```(toml|yaml|json)\b[^\n]*\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
             kinds[kind](body)
             seen += 1
     assert seen >= 3
@@ -80,9 +74,7 @@ def test_files_that_pages_show_can_be_read() -> None:
 
 def test_settings_blocks_hold_settings_that_exist(tmp_path: Path) -> None:
     for page in PAGES:
-        for body in re.findall(
-            r"^```toml[^\n]*\n(\[tool\.mblint\].*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
-        ):
+        for body in re.findall(r"^```toml[^\n]*\n(\[tool\.mblint\].*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
             (tmp_path / "pyproject.toml").write_text(body)
             done = subprocess.run(
                 [sys.executable, "-m", "mblint", "settings"], cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -91,11 +91,7 @@ def test_the_test_above_names_every_key() -> None:
     tables = [schema, *schema["$defs"].values()]
     keys = {key for table in tables for key in table["properties"]}
     assert len(keys) > 20
-    assert [
-        key
-        for key in keys
-        if not re.search(rf"^{re.escape(key)} = |[\[.]{re.escape(key)}\]", FULL, re.MULTILINE)
-    ] == []
+    assert [key for key in keys if not re.search(rf"^{re.escape(key)} = |[\[.]{re.escape(key)}\]", FULL, re.MULTILINE)] == []
 
 
 def test_a_remembered_file_gives_the_same_and_needs_no_pydantic(tmp_path: Path, cache: Path) -> None:
@@ -105,10 +101,7 @@ def test_a_remembered_file_gives_the_same_and_needs_no_pydantic(tmp_path: Path, 
         "print('pydantic' in sys.modules, got.settings, got.place('launches', 0, 'env'))"
     )
     first, second = (
-        subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-        ).stdout
-        for _ in range(2)
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout for _ in range(2)
     )
     assert first.startswith("True ")
     assert second.startswith("False ")
@@ -117,9 +110,7 @@ def test_a_remembered_file_gives_the_same_and_needs_no_pydantic(tmp_path: Path, 
     assert first.endswith(f"mblint.toml:{line}\n")
     for remembered in (cache / "settings").iterdir():
         remembered.write_text("damaged")
-    third = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    ).stdout
+    third = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert third == first
 
 
@@ -250,9 +241,7 @@ def test_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
     assert loaded.place("fail-on").endswith("mblint.toml:2")
 
 
-def test_the_place_of_a_key_is_its_nearest_known_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_place_of_a_key_is_its_nearest_known_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     loaded = _load(tmp_path, "gpu = 'h100'\nselect = [\n'MB1',\n'MB999']\n")
     assert loaded.place("select", 1) == "mblint.toml:4"

@@ -86,9 +86,7 @@ def test_a_file_comment_covers_the_file() -> None:
 
 
 def test_comment_lines_above_count_as_one_block() -> None:
-    source = (
-        "# mblint: ignore[MB101] why\n# more words\nx = 1\n\n# mblint: ignore[MB101] not for y\n\ny = 2\n"
-    )
+    source = "# mblint: ignore[MB101] why\n# more words\nx = 1\n\n# mblint: ignore[MB101] not for y\n\ny = 2\n"
     outcome = go(source, finding(source, "x = 1"), finding(source, "y = 2"))
     assert [f.span.line for f in outcome.findings if f.span] == [7]
     assert [f.rule for f in outcome.extra] == ["MB903"]
@@ -98,10 +96,7 @@ def test_unknown_ids_are_reported_with_the_nearest_name() -> None:
     source = "x = 1  # mblint: ignore[MB110, anothr-thing] r\ny = 2  # mblint: ignore\n"
     outcome = go(source)
     assert [f.rule for f in outcome.extra] == ["MB902", "MB902", "MB902"]
-    assert (
-        "did you mean MB1" in outcome.extra[0].message
-        and "did you mean another-thing" in outcome.extra[1].message
-    )
+    assert "did you mean MB1" in outcome.extra[0].message and "did you mean another-thing" in outcome.extra[1].message
     assert "names no rule" in outcome.extra[2].message
     assert outcome.extra[0].span == Span(PATH, 1, 25, 1, 30)
 

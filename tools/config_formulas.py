@@ -101,9 +101,7 @@ class UnknownStep(Exception):
 
 def literal(node: ast.AST) -> Any:
     """The value of constants, containers of them and arithmetic on them. Raises ValueError."""
-    if isinstance(node, ast.BinOp) and isinstance(
-        node.op, (ast.Mult, ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
-    ):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add, ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)):
         left, right = literal(node.left), literal(node.right)
         if not all(isinstance(v, (int, float)) for v in (left, right)):
             raise ValueError("not a number")
@@ -150,12 +148,7 @@ class Rewriter(ast.NodeTransformer):
             return ast.Name("c", node.ctx)
         if node.id == owner.kwargs_name:
             return ast.Name("kw", node.ctx)
-        if (
-            node.id in owner.locals
-            or node.id in owner.bound
-            or owner.is_config(node.id)
-            or node.id in FUNCTIONS
-        ):
+        if node.id in owner.locals or node.id in owner.bound or owner.is_config(node.id) or node.id in FUNCTIONS:
             return node
         if node.id in owner.constants:
             return ast.parse(repr(owner.constants[node.id]), mode="eval").body
@@ -178,11 +171,7 @@ class Rewriter(ast.NodeTransformer):
         function = node.func
         if isinstance(function, ast.Attribute):
             of_self = isinstance(function.value, ast.Name) and function.value.id == self.owner.self_name
-            if (
-                not of_self
-                and function.attr not in METHODS
-                and not (isinstance(function.value, ast.Name) and function.value.id == "math")
-            ):
+            if not of_self and function.attr not in METHODS and not (isinstance(function.value, ast.Name) and function.value.id == "math"):
                 raise UnknownStep(function.attr)
         elif not isinstance(function, ast.Name):
             raise UnknownStep(text)
@@ -190,11 +179,7 @@ class Rewriter(ast.NodeTransformer):
 
     def sub_config(self, node: ast.expr) -> ast.Name:
         """The class that `self.sub_configs["..."]` means."""
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.slice, ast.Constant)
-            and ast.unparse(node.value) == "self.sub_configs"
-        ):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and ast.unparse(node.value) == "self.sub_configs":
             name = self.owner.subs.get(str(node.slice.value), "")
             if self.owner.is_config(name):
                 return ast.Name(name, ast.Load())
@@ -211,9 +196,7 @@ class Rewriter(ast.NodeTransformer):
 class Translator:
     """Translates the methods of one class."""
 
-    def __init__(
-        self, is_config: Callable[[str], bool], constants: dict[str, Any], subs: dict[str, str]
-    ) -> None:
+    def __init__(self, is_config: Callable[[str], bool], constants: dict[str, Any], subs: dict[str, str]) -> None:
         self.is_config = is_config
         self.constants = constants
         self.subs = subs
@@ -259,9 +242,7 @@ class Translator:
         """The steps of a method whose result does not count."""
         self._enter(method)
         positional = [*method.args.posonlyargs, *method.args.args]
-        defaults = zip(
-            positional[len(positional) - len(method.args.defaults) :], method.args.defaults, strict=True
-        )
+        defaults = zip(positional[len(positional) - len(method.args.defaults) :], method.args.defaults, strict=True)
         given = [["l", argument.arg, self.formula(default)] for argument, default in defaults]
         return [*given, *self.steps([s for s in method.body if not isinstance(s, ast.Return)])]
 
@@ -274,9 +255,7 @@ class Translator:
         if not isinstance(last, ast.Return) or last.value is None:
             raise UnknownStep("no result")
         steps = self.steps(method.body[:-1])
-        if any(step[0] == "?" for step in walk(steps)) or any(
-            isinstance(n, ast.Return) for s in method.body[:-1] for n in ast.walk(s)
-        ):
+        if any(step[0] == "?" for step in walk(steps)) or any(isinstance(n, ast.Return) for s in method.body[:-1] for n in ast.walk(s)):
             raise UnknownStep("a result that depends on what is not known")
         return [[a.arg for a in given], steps, self.formula(last.value)]
 
@@ -347,9 +326,7 @@ class Translator:
                 raise UnknownStep("other keys for the base class")
             return [["b", extra]]
         if text == "setattr" and len(value.args) == 3:
-            return [
-                ["a", self.formula(value.args[0]), self.formula(value.args[1]), self.formula(value.args[2])]
-            ]
+            return [["a", self.formula(value.args[0]), self.formula(value.args[1]), self.formula(value.args[2])]]
         if text == "self.standardize_rope_params":
             return [["r"]]
         return [["x", self.formula(value)]]
@@ -380,19 +357,13 @@ class Translator:
         names: set[str] = set()
         calls_base = False
         for node in ast.walk(statement):
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == self.self_name
-            ):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self.self_name:
                 attributes.add(node.attr)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.add(node.id)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
                 attributes.add(node.value)
-            calls_base = calls_base or (
-                isinstance(node, ast.Call) and ast.unparse(node.func).startswith("super().")
-            )
+            calls_base = calls_base or (isinstance(node, ast.Call) and ast.unparse(node.func).startswith("super()."))
         self.locals.update(names)
         return [["?", sorted(attributes), sorted(names)], *([["b", {}]] if calls_base else [])]
 

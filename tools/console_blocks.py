@@ -117,9 +117,7 @@ def rewritten(text: str) -> str:
 def difference(path: Path) -> str:
     """A unified diff from the page to what it should say; empty where it is up to date."""
     text = path.read_text(encoding="utf-8")
-    lines = difflib.unified_diff(
-        text.splitlines(keepends=True), rewritten(text).splitlines(keepends=True), str(path), "as run now"
-    )
+    lines = difflib.unified_diff(text.splitlines(keepends=True), rewritten(text).splitlines(keepends=True), str(path), "as run now")
     return "".join(lines)
 
 

@@ -25,9 +25,7 @@ def make(folder: Path) -> dict[str, dict[str, object]]:
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         if record["confidence"] not in CONFIDENCE:
-            raise SystemExit(
-                f"{path}: confidence is {record['confidence']!r}, expected one of {', '.join(CONFIDENCE)}"
-            )
+            raise SystemExit(f"{path}: confidence is {record['confidence']!r}, expected one of {', '.join(CONFIDENCE)}")
         config = {key: value for key, value in record["config"].items() if key not in NEEDLESS}
         table[record["hf_id"]] = {
             "confidence": record["confidence"],
@@ -38,9 +36,7 @@ def make(folder: Path) -> dict[str, dict[str, object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()

@@ -70,8 +70,8 @@ def main(release: str, target: str) -> None:
     lines = [
         "# Shipped recipes that do not run as they are",
         "",
-        f"Judged by mblint against {upstream.pair.rpartition(' (')[0]}: {len(names)} recipes whose name states the number of GPUs and their",
-        "type, with nothing in the environment but the recipe's own variables. With another megatron-core some of these start: the",
+        f"Judged by mblint against {upstream.pair.rpartition(' (')[0]}: {len(names)} recipes whose name states the number of GPUs and",
+        "their type, with nothing in the environment but the recipe's own variables. With another megatron-core some of these start: the",
         "bridge does not pin the core. The file is written by `tools/shipped_recipes.py`.",
         "",
         f"## Cannot start ({len(fails)})",

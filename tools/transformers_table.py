@@ -40,9 +40,7 @@ MODEL_MAPPINGS = (
 )
 """Auto mappings whose model types are kept; the parts that they are made of follow."""
 
-NEEDLESS = frozenset(
-    {"keys_to_ignore_at_inference", "base_model_tp_plan", "base_model_pp_plan", "base_model_ep_plan"}
-)
+NEEDLESS = frozenset({"keys_to_ignore_at_inference", "base_model_tp_plan", "base_model_pp_plan", "base_model_ep_plan"})
 CHECKS = frozenset({"validate_architecture", "validate_layer_type", "validate_rope", "validate_token_ids"})
 
 
@@ -58,9 +56,7 @@ class Source:
         else:
             assert folder is not None
             root = folder.parent if folder.name == "transformers" else folder
-            self.names = [
-                path.relative_to(root).as_posix() for path in sorted((root / "transformers").rglob("*.py"))
-            ]
+            self.names = [path.relative_to(root).as_posix() for path in sorted((root / "transformers").rglob("*.py"))]
             self.read = lambda name: (root / name).read_text()
 
     def parse(self, name: str) -> ast.Module:
@@ -71,9 +67,7 @@ def assigned(tree: ast.Module, name: str) -> ast.expr | None:
     """The last value given to a module-level name."""
     found = None
     for statement in tree.body:
-        if isinstance(statement, ast.Assign) and any(
-            isinstance(t, ast.Name) and t.id == name for t in statement.targets
-        ):
+        if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in statement.targets):
             found = statement.value
     return found
 
@@ -82,11 +76,7 @@ def pairs(node: ast.expr | None) -> dict[str, Any]:
     """A mapping written as OrderedDict([(key, value), ...]) or {...}, without what is not literal."""
     found: dict[str, Any] = {}
     for inner in ast.walk(node) if node is not None else ():
-        if (
-            isinstance(inner, ast.Tuple)
-            and len(inner.elts) == 2
-            and all(isinstance(e, (ast.Constant, ast.Tuple)) for e in inner.elts)
-        ):
+        if isinstance(inner, ast.Tuple) and len(inner.elts) == 2 and all(isinstance(e, (ast.Constant, ast.Tuple)) for e in inner.elts):
             key, value = inner.elts
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 found.setdefault(key.value, ast.literal_eval(value))
@@ -108,13 +98,8 @@ def model_types(source: Source) -> dict[str, str]:
             tree = source.parse(name)
             for statement in tree.body:
                 target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-                if (
-                    isinstance(target, ast.Name)
-                    and target.id == "CONFIG_MAPPING_NAMES"
-                    and isinstance(statement, ast.Assign)
-                ) or (
-                    isinstance(statement, ast.Expr)
-                    and ast.unparse(statement).startswith("CONFIG_MAPPING_NAMES.update")
+                if (isinstance(target, ast.Name) and target.id == "CONFIG_MAPPING_NAMES" and isinstance(statement, ast.Assign)) or (
+                    isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("CONFIG_MAPPING_NAMES.update")
                 ):
                     found.update(pairs(statement.value))
     return found
@@ -141,10 +126,7 @@ class Classes:
         self.module: dict[str, str] = {}
         self.constants: dict[str, dict[str, Any]] = {}
         for name in source.names:
-            if (
-                re.fullmatch(r"transformers/models/[\w/]+/configuration_\w+\.py", name)
-                and "/auto/" not in name
-            ):
+            if re.fullmatch(r"transformers/models/[\w/]+/configuration_\w+\.py", name) and "/auto/" not in name:
                 self._add(name.removesuffix(".py").replace("/", "."), source.parse(name))
 
     def _add(self, module: str, tree: ast.Module) -> None:
@@ -162,9 +144,7 @@ class Classes:
 
     def is_config(self, name: str) -> bool:
         tree = self.trees.get(name)
-        return tree is not None and any(
-            b in BASE_NAMES or self.is_config(b) for b in map(base_name, tree.bases)
-        )
+        return tree is not None and any(b in BASE_NAMES or self.is_config(b) for b in map(base_name, tree.bases))
 
     def base(self, name: str) -> str | None:
         """The configuration class that a class derives from, None for the common base."""
@@ -291,11 +271,7 @@ def passed_on(method: ast.FunctionDef) -> list[str] | None:
     if "'text_config'" not in ast.unparse(method):
         return None
     for inner in ast.walk(method):
-        if (
-            isinstance(inner, ast.Compare)
-            and isinstance(inner.ops[0], ast.NotIn)
-            and isinstance(inner.comparators[0], ast.List)
-        ):
+        if isinstance(inner, ast.Compare) and isinstance(inner.ops[0], ast.NotIn) and isinstance(inner.comparators[0], ast.List):
             return [str(value) for value in literal(inner.comparators[0])]
     return None
 
@@ -305,22 +281,14 @@ def read_base(source: Source) -> dict[str, Any]:
     tree = source.parse("transformers/configuration_utils.py")
     cls = next(s for s in tree.body if isinstance(s, ast.ClassDef) and s.name in BASE_NAMES)
     base: dict[str, Any] = {"style": "init", "fields": {}, "rope": False, "methods": [], "constants": {}}
-    for mixin in (
-        source.parse("transformers/modeling_rope_utils.py").body
-        if "transformers/modeling_rope_utils.py" in source.names
-        else ()
-    ):
+    for mixin in source.parse("transformers/modeling_rope_utils.py").body if "transformers/modeling_rope_utils.py" in source.names else ():
         if isinstance(mixin, ast.ClassDef) and mixin.name == "RotaryEmbeddingConfigMixin":
             for statement in mixin.body:
                 if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "default_theta":
                     base["constants"]["default_theta"] = literal(statement.value)
     fields = any(isinstance(s, ast.FunctionDef) and s.name == "__post_init__" for s in cls.body)
     for statement in cls.body:
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and statement.value is not None
-        ):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
             if fields and "ClassVar" not in ast.unparse(statement.annotation):
                 base["fields"][statement.target.id] = field_default(statement.value)
         elif isinstance(statement, ast.FunctionDef):
@@ -345,9 +313,7 @@ def read_base(source: Source) -> dict[str, Any]:
 
 def generation_settings(source: Source, base: ast.ClassDef) -> dict[str, Any]:
     """Defaults of settings for text generation, which a configuration takes out of a config.json."""
-    methods = [
-        m for m in base.body if isinstance(m, ast.FunctionDef) and m.name == "_get_global_generation_defaults"
-    ]
+    methods = [m for m in base.body if isinstance(m, ast.FunctionDef) and m.name == "_get_global_generation_defaults"]
     name = "transformers/generation/configuration_utils.py"
     if not methods and name in source.names:
         for inner in ast.walk(source.parse(name)):
@@ -360,9 +326,7 @@ def generation_settings(source: Source, base: ast.ClassDef) -> dict[str, Any]:
     return {}
 
 
-def reachable(
-    classes: Classes, records: dict[str, dict[str, Any]], types: dict[str, str], start: set[str]
-) -> set[str]:
+def reachable(classes: Classes, records: dict[str, dict[str, Any]], types: dict[str, str], start: set[str]) -> set[str]:
     """Classes that these are made of: bases, sub-configs, and classes named in what they derive."""
     pending, found = list(start), set()
     while pending:
@@ -372,9 +336,7 @@ def reachable(
         found.add(name)
         text = json.dumps({key: value for key, value in records[name].items() if key != "d"})
         pending.extend(word for word in set(re.findall(r"\b[A-Za-z_]\w*\b", text)) if word in records)
-        quoted = set(re.findall(r"config_of\(\\?['\"]([\w-]+)", text)) | set(
-            re.findall(r"'model_type', '([\w-]+)'", text)
-        )
+        quoted = set(re.findall(r"config_of\(\\?['\"]([\w-]+)", text)) | set(re.findall(r"'model_type', '([\w-]+)'", text))
         pending.extend(types[word] for word in quoted if word in types)
     return found
 
@@ -400,9 +362,7 @@ def make(source: Source, version: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wheel", type=Path)
     parser.add_argument("--source", type=Path, help="folder that holds transformers/")
     parser.add_argument("--version", help="release; default: from the wheel's name")
@@ -418,10 +378,7 @@ def main() -> None:
     target = args.out / f"transformers-{version}.json.gz"
     target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
     unknown = {name: r["u"] for name, r in table["classes"].items() if "u" in r}
-    print(
-        f"{target}: {len(table['classes'])} classes, {len(table['types'])} model types, "
-        f"{target.stat().st_size:,} bytes"
-    )
+    print(f"{target}: {len(table['classes'])} classes, {len(table['types'])} model types, {target.stat().st_size:,} bytes")
     print(f"not expressible: {json.dumps(unknown)}")
 
 

@@ -37,9 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     group = parser.add_argument_group("files")
     group.add_argument("--exclude", action=Words, metavar="GLOBS", help="files and folders not to check")
-    group.add_argument(
-        "--stdin-filename", type=Path, metavar="FILE", help="name of the file whose text is on standard input"
-    )
+    group.add_argument("--stdin-filename", type=Path, metavar="FILE", help="name of the file whose text is on standard input")
 
     group.add_argument(
         "--allow-empty",
@@ -48,9 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
     group = parser.add_argument_group("report")
-    group.add_argument(
-        "--format", choices=FORMATS, help="default: full, or github where GITHUB_ACTIONS is set"
-    )
+    group.add_argument("--format", choices=FORMATS, help="default: full, or github where GITHUB_ACTIONS is set")
     group.add_argument(
         "--output",
         type=report_file,
@@ -59,9 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT=FILE",
         help="write a further report to a file; may be repeated",
     )
-    group.add_argument(
-        "--statistics", action="store_true", help="count findings by rule in place of listing them"
-    )
+    group.add_argument("--statistics", action="store_true", help="count findings by rule in place of listing them")
     group.add_argument(
         "--fail-on",
         choices=("error", "warning", "advice", "never"),
@@ -70,21 +64,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--exit-zero", action="store_true", help="exit with 0 although there are findings")
 
     group = parser.add_argument_group("fixes")
-    group.add_argument(
-        "--fix", action="store_true", help="apply the fixes that cannot change training results"
-    )
+    group.add_argument("--fix", action="store_true", help="apply the fixes that cannot change training results")
     group.add_argument("--unsafe-fixes", action="store_true", help="count and apply the other fixes too")
     group.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
     group.add_argument("--fix-only", action="store_true", help="fix, and do not report what remains")
     group.add_argument("--show-fixes", action="store_true", help="list the fixes that were applied")
 
     group = parser.add_argument_group("review")
-    group.add_argument(
-        "--base", metavar="REV", help="also judge what changed since this git revision; auto finds it"
-    )
-    group.add_argument(
-        "--new-only", action="store_true", help="only findings that the change made; needs --base"
-    )
+    group.add_argument("--base", metavar="REV", help="also judge what changed since this git revision; auto finds it")
+    group.add_argument("--new-only", action="store_true", help="only findings that the change made; needs --base")
 
     group = parser.add_argument_group("adoption")
     group.add_argument(
@@ -99,9 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="accept all findings there are now: write them to the baseline",
     )
-    group.add_argument(
-        "--add-ignores", action="store_true", help="write an ignore comment beside every finding there is now"
-    )
+    group.add_argument("--add-ignores", action="store_true", help="write an ignore comment beside every finding there is now")
     group.add_argument("--reason", metavar="TEXT", help="reason in the comments of --add-ignores")
 
     group = parser.add_argument_group("work")
@@ -111,9 +97,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="estimate memory; default: where all inputs are known",
     )
-    group.add_argument(
-        "-j", "--jobs", type=positive, metavar="N", help="processes; default: by the amount of work"
-    )
+    group.add_argument("-j", "--jobs", type=positive, metavar="N", help="processes; default: by the amount of work")
     add_common(parser)
 
 
@@ -151,9 +135,7 @@ def run(args: argparse.Namespace) -> int:
     if reads_stdin and args.launches == "-":
         raise UserError("both - and --launches - read standard input", "put the launches into a file")
     if args.stdin_filename and not reads_stdin:
-        raise UserError(
-            "--stdin-filename needs - as the only path", "for example `mblint check - --stdin-filename x.py`"
-        )
+        raise UserError("--stdin-filename needs - as the only path", "for example `mblint check - --stdin-filename x.py`")
     if reads_stdin and (args.fix or args.fix_only) and not args.diff:
         raise UserError("standard input cannot be fixed in place", "add --diff to see the change")
     from mblint.cli.check_run import run as work

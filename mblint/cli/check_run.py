@@ -64,9 +64,7 @@ def wants_edits(args: argparse.Namespace) -> bool:
     return bool(args.fix or args.fix_only or args.diff or formats & WITH_EDITS)
 
 
-def checker_of(
-    args: argparse.Namespace, loaded: Loaded, session: Session, fixes: Literal["none", "by-value", "plan"] = "none"
-) -> Checker:
+def checker_of(args: argparse.Namespace, loaded: Loaded, session: Session, fixes: Literal["none", "by-value", "plan"] = "none") -> Checker:
     """A checker with the selected rules."""
     settings = loaded.settings
     rules = load_rules([loaded.root / path for path in settings.extend_rules])
@@ -204,7 +202,9 @@ def exit_code(args: argparse.Namespace, loaded: Loaded, findings: Sequence[Findi
     return int(any(SEVERITY_ORDER[finding.severity] >= bar for finding in findings))
 
 
-def report(args: argparse.Namespace, loaded: Loaded, session: Session, checked: Checked, checker: Checker, files: Sequence[Path] = ()) -> int:
+def report(
+    args: argparse.Namespace, loaded: Loaded, session: Session, checked: Checked, checker: Checker, files: Sequence[Path] = ()
+) -> int:
     """Write the reports in the wanted formats and return the exit code."""
     from mblint.cli.adopt_run import add_ignores, known_findings, settle
     from mblint.reporting import build_report

@@ -21,7 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
     parser.usage = "mblint diff REV [REV2] [OPTIONS]"
     parser.add_argument(
-        "revisions", nargs="*", metavar="REV", help="git revision to compare with (auto finds it), and one to compare in place of the work tree"
+        "revisions",
+        nargs="*",
+        metavar="REV",
+        help="git revision to compare with (auto finds it), and one to compare in place of the work tree",
     )
     parser.add_argument("--path", action="append", default=[], metavar="PATH", help="file or folder with recipes; default: this folder")
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")

@@ -114,7 +114,11 @@ def _inside(file: str, paths: Sequence[Path]) -> bool:
 def _report(args: argparse.Namespace, loaded: Loaded, report: DiffReport) -> int:
     shown = tuple(diff for diff in (_only(diff, args.key) for diff in report.launches) if diff.differs)
     counts = Counter(diff.status for diff in shown)
-    report = replace(report, launches=tuple(sorted(shown, key=lambda d: (d.name, d.condition or ""))), counts={str(kind): number for kind, number in counts.items()})
+    report = replace(
+        report,
+        launches=tuple(sorted(shown, key=lambda d: (d.name, d.condition or ""))),
+        counts={str(kind): number for kind, number in counts.items()},
+    )
     writer = _writer(args)
     if args.output:
         try:

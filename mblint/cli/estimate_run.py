@@ -58,10 +58,7 @@ def _with_engine(args: argparse.Namespace, found: Sequence[Estimated]) -> list[L
     from mblint.engine.run import ask
 
     figures = ask(args.python, [request for _, request in found])
-    return [
-        replace(memory, others=(*memory.others, figure))
-        for (memory, _), figure in zip(found, figures, strict=True)
-    ]
+    return [replace(memory, others=(*memory.others, figure)) for (memory, _), figure in zip(found, figures, strict=True)]
 
 
 def _named(args: argparse.Namespace, loaded: Loaded, session: Session) -> list[Launch]:
@@ -99,9 +96,7 @@ def estimates(args: argparse.Namespace, session: Session, launch: Launch) -> lis
     return found
 
 
-def estimate_one(
-    args: argparse.Namespace, session: Session, launch: Launch, name: str, changes: dict[str, object]
-) -> Estimated:
+def estimate_one(args: argparse.Namespace, session: Session, launch: Launch, name: str, changes: dict[str, object]) -> Estimated:
     """One launch, after its launch path; a recipe that cannot be evaluated is an estimate that misses everything."""
     request: dict[str, Any] | None = None
     try:

@@ -25,9 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="RECIPE",
         help="a function name, package.module:function, FILE or FILE:function",
     )
-    parser.add_argument(
-        "--recipes-from", metavar="FILE", help="read recipe names from FILE, one a line; - is standard input"
-    )
+    parser.add_argument("--recipes-from", metavar="FILE", help="read recipe names from FILE, one a line; - is standard input")
     parser.add_argument(
         "--key",
         action="append",
@@ -42,9 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the values that the launch would really use, beside what was written",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    parser.add_argument(
-        "--flat", action="store_true", help="plain dotted keys and values, nothing around them"
-    )
+    parser.add_argument("--flat", action="store_true", help="plain dotted keys and values, nothing around them")
     add_launch(parser)
     add_common(parser)
 
@@ -53,13 +49,9 @@ def run(args: argparse.Namespace) -> int:
     """Check that exactly one source is named, then do the work."""
     sources = [args.recipe, args.recipes_from, args.launches]
     if sum(source is not None for source in sources) != 1:
-        raise UserError(
-            "name one of RECIPE, --recipes-from FILE or --launches FILE", "see `mblint explain --help`"
-        )
+        raise UserError("name one of RECIPE, --recipes-from FILE or --launches FILE", "see `mblint explain --help`")
     if args.diff and args.recipe is None:
-        raise UserError(
-            "--diff needs a RECIPE to compare with", "for example `mblint explain mine --diff theirs`"
-        )
+        raise UserError("--diff needs a RECIPE to compare with", "for example `mblint explain mine --diff theirs`")
     from mblint.cli.explain_run import run as work
 
     return work(args)

@@ -55,9 +55,7 @@ def _read(name: str) -> str:
     try:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{name}: {getattr(error, 'strerror', None) or error}", "name a text file, or -"
-        ) from None
+        raise UserError(f"{name}: {getattr(error, 'strerror', None) or error}", "name a text file, or -") from None
 
 
 def recipe_entry(args: argparse.Namespace, loaded: Loaded, session: Session, name: str) -> dict[str, Any]:
@@ -142,9 +140,7 @@ def shipped_recipe(session: Session, name: str) -> str | None:
         value = session.modules.import_from(package, name)
         if isinstance(value, FunctionValue):
             return f"{value.module.name}:{value.name}"
-    for family in session.modules.submodules("megatron.bridge.recipes") + session.modules.submodules(
-        "megatron.bridge.perf_recipes"
-    ):
+    for family in session.modules.submodules("megatron.bridge.recipes") + session.modules.submodules("megatron.bridge.perf_recipes"):
         value = session.modules.import_from(family, name)
         if isinstance(value, FunctionValue):
             return f"{value.module.name}:{value.name}"
@@ -183,9 +179,7 @@ def _show(args: argparse.Namespace, session: Session, resolved: ResolvedLaunch) 
     config, unknown = resolved.flat()
     keys = [key for key in [*config, *unknown] if _wanted(args, key)]
     if args.key and not keys:
-        raise UserError(
-            f"no key matches {', '.join(args.key)}", "keys look like model.tensor_model_parallel_size"
-        )
+        raise UserError(f"no key matches {', '.join(args.key)}", "keys look like model.tensor_model_parallel_size")
     if args.format == "json":
         data: dict[str, Any] = {
             "recipe": resolved.name,
@@ -224,15 +218,9 @@ def _show_difference(args: argparse.Namespace, loaded: Loaded, session: Session,
             values["(GPUs)"] = resolved.world_size if isinstance(resolved.world_size, int) else None
             sides.append({key: value for key, value in values.items() if _wanted(args, key)})
     left, right = sides
-    changed = [
-        key
-        for key in dict.fromkeys([*left, *right])
-        if left.get(key, "(absent)") != right.get(key, "(absent)")
-    ]
+    changed = [key for key in dict.fromkeys([*left, *right]) if left.get(key, "(absent)") != right.get(key, "(absent)")]
     if args.format == "json":
-        json.dump(
-            {key: [left.get(key), right.get(key)] for key in changed}, sys.stdout, default=str, indent=1
-        )
+        json.dump({key: [left.get(key), right.get(key)] for key in changed}, sys.stdout, default=str, indent=1)
         sys.stdout.write("\n")
         return 0
     from mblint.report.explain_text import render_difference

@@ -104,9 +104,7 @@ def _without_command(arguments: list[str]) -> int:
         f"judges a launch before it queues.\n\ncommands:\n{names}\n\n`mblint COMMAND --help` tells more.",
         epilog=EPILOG,
     )
-    parser.add_argument(
-        "-V", "--version", action="store_true", help="show the version; with -v the upstream pair too"
-    )
+    parser.add_argument("-V", "--version", action="store_true", help="show the version; with -v the upstream pair too")
     parser.add_argument("-v", "--verbose", action="store_true", help=argparse_suppress())
     args = parser.parse_args(arguments)
     if args.version:

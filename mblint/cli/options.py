@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Settings, upstream, colour and loudness: on every command that judges or resolves."""
     group = parser.add_argument_group("common")
-    group.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings file, instead of the one found upwards"
-    )
+    group.add_argument("--config", type=Path, metavar="FILE", help="settings file, instead of the one found upwards")
     group.add_argument("--isolated", action="store_true", help="ignore all settings files")
     group.add_argument(
         "--upstream",
@@ -32,12 +30,8 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         help="interpreter or environment with megatron-bridge installed; looked at, never run",
     )
     group.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="default: auto")
-    group.add_argument(
-        "-q", "--quiet", action="count", default=0, help="findings only; twice: nothing at all"
-    )
-    group.add_argument(
-        "-v", "--verbose", action="count", default=0, help="also what was not decidable, and why"
-    )
+    group.add_argument("-q", "--quiet", action="count", default=0, help="findings only; twice: nothing at all")
+    group.add_argument("-v", "--verbose", action="count", default=0, help="also what was not decidable, and why")
 
 
 def add_launch(parser: argparse.ArgumentParser, *, launches: bool = True) -> None:
@@ -71,9 +65,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         ("--ignore", "rules that are off"),
     ):
         group.add_argument(option, action=Words, metavar="RULES", help=text)
-    group.add_argument(
-        "--profile", choices=("minimal", "default", "strict"), help="set of rules to start from"
-    )
+    group.add_argument("--profile", choices=("minimal", "default", "strict"), help="set of rules to start from")
 
 
 def settings_of(args: argparse.Namespace) -> Loaded:

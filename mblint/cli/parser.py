@@ -20,9 +20,7 @@ class Parser(argparse.ArgumentParser):
         """Raise UserError in place of printing the whole usage."""
         if match := re.match(r"unrecognized arguments: (.*)", message):
             raise UserError(*self._unknown(match[1].split()[0]))
-        message = re.sub(r"^argument ", "", message).replace(
-            "the following arguments are required", "missing"
-        )
+        message = re.sub(r"^argument ", "", message).replace("the following arguments are required", "missing")
         if match := re.search(r"invalid choice: '?([^' ]*)'? \(choose from (.*)\)", message):
             message = f"{message.partition(':')[0]}: {match[1]!r} is not one of {match[2]}"
         has_remedy = message.endswith("?") or "for example" in message
@@ -63,9 +61,7 @@ def key_value(text: str) -> tuple[str, str]:
     """`model.tensor_model_parallel_size=8` as its two sides; the value stays text."""
     key, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w]*(\.[\w]+)*", key.strip()):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not KEY=VALUE, for example model.tensor_model_parallel_size=8"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE, for example model.tensor_model_parallel_size=8")
     return key.strip(), value
 
 

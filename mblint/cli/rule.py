@@ -109,6 +109,4 @@ def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     import textwrap
 
     indent = first if rest is None else rest
-    return textwrap.wrap(
-        " ".join(text.split()), 100, initial_indent=first, subsequent_indent=indent, break_long_words=False
-    )
+    return textwrap.wrap(" ".join(text.split()), 100, initial_indent=first, subsequent_indent=indent, break_long_words=False)

@@ -21,9 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from mblint.cli.options import add_common
     from mblint.cli.parser import Words
 
-    parser.add_argument(
-        "--select", action=Words, metavar="RULES", help="only these: ids, names, prefixes or areas"
-    )
+    parser.add_argument("--select", action=Words, metavar="RULES", help="only these: ids, names, prefixes or areas")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     add_common(parser)
 
@@ -33,9 +31,7 @@ def run(args: argparse.Namespace) -> int:
     rules = all_rules(args)
     if args.select:
         wanted = tuple(args.select)
-        rules = [
-            rule for rule in rules if rule.id.startswith(wanted) or rule.name in wanted or rule.area in wanted
-        ]
+        rules = [rule for rule in rules if rule.id.startswith(wanted) or rule.name in wanted or rule.area in wanted]
         if not rules:
             raise UserError(f"no rule is called {', '.join(wanted)}", "`mblint rules` lists all")
     if args.format == "json":

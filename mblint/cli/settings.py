@@ -13,9 +13,7 @@ EPILOG = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings file, instead of the one found upwards"
-    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file, instead of the one found upwards")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of the settings")
 
 

@@ -27,21 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     fetch = commands.add_parser("fetch", help="download, verify and unpack a pair of releases")
     fetch.add_argument("version", nargs="?", metavar="VERSION", help="of megatron-bridge, or latest")
-    fetch.add_argument(
-        "--core", metavar="VERSION", help="of megatron-core; default: the one released with it"
-    )
-    fetch.add_argument(
-        "--wheels", type=Path, metavar="DIR", help="take the wheel files from DIR, without network"
-    )
+    fetch.add_argument("--core", metavar="VERSION", help="of megatron-core; default: the one released with it")
+    fetch.add_argument("--wheels", type=Path, metavar="DIR", help="take the wheel files from DIR, without network")
     fetch.add_argument("--force", action="store_true", help="fetch again what is there already")
     fetch.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
 
     listing = commands.add_parser("list", help="show the fetched pairs")
     listing.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
 
-    path = commands.add_parser(
-        "path", help="print the folder of a fetched pair, or of what would be used here"
-    )
+    path = commands.add_parser("path", help="print the folder of a fetched pair, or of what would be used here")
     path.add_argument("version", nargs="?", metavar="VERSION", help="of megatron-bridge")
     path.add_argument("--core", metavar="VERSION", help="of megatron-core")
 
@@ -128,11 +122,7 @@ def _remove(args: argparse.Namespace) -> int:
 
     if bool(args.versions) == args.all:
         raise UserError("name the versions to remove, or --all", "`mblint upstream list` shows them")
-    chosen = [
-        copy
-        for copy in copies()
-        if (args.all or copy.bridge in args.versions) and args.core in (None, copy.core)
-    ]
+    chosen = [copy for copy in copies() if (args.all or copy.bridge in args.versions) and args.core in (None, copy.core)]
     missing = [version for version in args.versions if version not in {copy.bridge for copy in chosen}]
     if missing:
         raise UserError(f"not fetched: {', '.join(missing)}", "`mblint upstream list` shows what is")

@@ -136,7 +136,7 @@ def _hasattr(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any
         return Unknown("hasattr with a name that is not known")
     if isinstance(target, Instance) and name in target.attrs:
         held = target.attrs[name]
-        return like(held) if maybe_absent(held) else True
+        return like(held) if isinstance(held, Unknown) and maybe_absent(held) else True
     if type(target) is Unknown:
         return ops.of_options(target, lambda option: _hasattr(machine, [option, name], {}, site, frame))
     found = get_attribute(machine, target, name, site, frame, MISSING_MARK)
@@ -394,7 +394,7 @@ def _zip(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) ->
         return machine.born(KnownIterator([rest("zip() of lists of unknown length", reach=tuple(reach))]))
     if kwargs.get("strict") is True and len({len(column) for column in columns if type(column) is not Unknown}) > 1:
         return machine.implicit(ValueError, _uneven(columns), site, frame)
-    return machine.born(KnownIterator(list(zip(*columns, strict=False))))  # type: ignore[arg-type]
+    return machine.born(KnownIterator(list(zip(*columns, strict=False))))
 
 
 def _uneven(columns: Any) -> str:
@@ -414,7 +414,7 @@ def _map(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) ->
             return like(column)
 
     def results() -> Any:
-        for row in zip(*columns, strict=False):  # type: ignore[arg-type]
+        for row in zip(*columns, strict=False):
             if any(type(item) is Unknown and item.many for item in row):
                 yield rest("map() over a list of unknown length")
             else:

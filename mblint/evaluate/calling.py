@@ -13,7 +13,6 @@ from mblint.evaluate.iteration import iterate
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import REST, External, FunctionValue, Instance, SuperValue, TrackedDict
 
-
 TYPE_VARIABLES = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple", "NewType"})
 
 
@@ -52,9 +51,7 @@ def call_expression(context: Context, node: ast.Call) -> Eval:
 def _spread(context: Context, node: ast.Call, function: Eval, site: Any) -> Eval:
     """A call with * or ** arguments."""
     machine = context.machine
-    arguments = [
-        (isinstance(a, ast.Starred), compile_expression(context, a.value if isinstance(a, ast.Starred) else a)) for a in node.args
-    ]
+    arguments = [(isinstance(a, ast.Starred), compile_expression(context, a.value if isinstance(a, ast.Starred) else a)) for a in node.args]
     keywords = [(k.arg, compile_expression(context, k.value), context.site(k.value)) for k in node.keywords]
 
     def evaluate(frame: Frame) -> Any:
@@ -113,7 +110,7 @@ def _super(context: Context) -> Eval:
         if code is None or not (code.positional or code.vararg):
             return Unknown("super() without a receiver")
         first = code.positional[0] if code.positional else None
-        receiver = holder.vars.get(first) if first is not None else next(iter(holder.vars.get(code.vararg, ())), None)
+        receiver = holder.vars.get(first) if first is not None else next(iter(holder.vars.get(code.vararg or "", ())), None)
         assert holder.cls is not None
         return SuperValue(holder.cls, receiver)
 

@@ -345,5 +345,3 @@ class _Star:
 
 
 STAR = _Star()
-
-

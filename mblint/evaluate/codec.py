@@ -28,7 +28,6 @@ from mblint.evaluate.values import (
     Partial,
 )
 
-
 HOMES = {"torch.nn.functional.gelu": "torch._C._nn.gelu"}
 """Names under which library functions know themselves, where that is not the name they are imported by."""
 
@@ -123,7 +122,7 @@ def decode(machine: Machine, data: Any) -> Any:
         if kind == "set":
             return machine.born({decode(machine, element) for element in inner})
         if kind == "ref":
-            return resolve(machine, _IMPORTED.get(inner, inner))
+            return resolve(machine, _IMPORTED.get(inner, str(inner)))
         if kind == "enum":
             return Unknown(f"{inner}")
         if kind == "obj":

@@ -124,8 +124,9 @@ def _number(machine: Machine, kind: type, args: list[Any], kwargs: dict[Any, Any
         return kind() if not kwargs else Unknown("a number made in an unusual way")
     value = args[0]
     base = args[1] if len(args) > 1 else kwargs.get("base")
-    if type(value) is Unknown or type(base) is Unknown:
-        return like(value if type(value) is Unknown else base)
+    for part in (value, base):
+        if type(part) is Unknown:
+            return like(part)
     if isinstance(value, EnumMember) and value.mixed:
         value = value.value
     if isinstance(value, (Instance, External, EnumMember)):
@@ -133,7 +134,11 @@ def _number(machine: Machine, kind: type, args: list[Any], kwargs: dict[Any, Any
     if isinstance(value, str) and len(value) > 1000:
         return Unknown("a number too long to read")
     if isinstance(value, float) and kind is int and abs(value) > 2.0**1000:
-        return Unknown("a number too large to compute") if value == value and abs(value) != float("inf") else _fails(machine, value, site, frame)
+        return (
+            Unknown("a number too large to compute")
+            if value == value and abs(value) != float("inf")
+            else _fails(machine, value, site, frame)
+        )
     try:
         made = kind(value) if base is None else int(value, base)
     except (TypeError, ValueError, OverflowError) as error:
@@ -161,7 +166,11 @@ def _number_of_object(machine: Machine, kind: type, value: Any, site: Any, frame
         if method is not None:
             return call(machine, BoundMethod(method, value), [], {}, site, frame)
     if cls is not None and not cls.opaque and cls.builtin_base is None and not cls.is_enum:
-        noun = "int() argument must be a string, a bytes-like object or a real number" if kind is int else "float() argument must be a string or a real number"
+        noun = (
+            "int() argument must be a string, a bytes-like object or a real number"
+            if kind is int
+            else "float() argument must be a string or a real number"
+        )
         return machine.implicit(TypeError, f"{noun}, not '{cls.name}'", site, frame)
     return Unknown(f"{kind.__name__}() of an object")
 

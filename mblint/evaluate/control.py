@@ -33,17 +33,13 @@ def fail(machine: Machine, exception: Any, site: Any, frame: Frame) -> None:
 
     frame.blamed = True
     reads = guard_reads(machine, site, frame)
-    machine.failures.append(
-        Failure(exception_name(exception), exception_text(exception), site, frame.trace, reads, False, machine.phase)
-    )
+    machine.failures.append(Failure(exception_name(exception), exception_text(exception), site, frame.trace, reads, False, machine.phase))
 
 
 # --- branches --------------------------------------------------------------------------------------------------------
 
 
-def branch_on_unknown(
-    machine: Machine, frame: Frame, answer: Unknown, body: Exec, orelse: Exec | None, site: Any
-) -> Any:
+def branch_on_unknown(machine: Machine, frame: Frame, answer: Unknown, body: Exec, orelse: Exec | None, site: Any) -> Any:
     """An `if` whose condition is not known: take the choice that was asked for, or run both sides and join."""
     if machine.path_decisions is not None and not machine.speculation:
         taken = machine.path_decisions
@@ -121,8 +117,8 @@ def run_sides(
         frame.blamed = blamed
     if not through and not leaving:
         return _all_raise(machine, frame, raising, mark, reason)
-    for error, _, guard, seen in raising:
-        _set_aside(machine, error, guard, seen, reason)
+    for raised, _, guard, seen in raising:
+        _set_aside(machine, raised, guard, seen, reason)
     if through:
         for _, whole in leaving:
             add_pending(machine, frame, whole)
@@ -289,9 +285,7 @@ def _leave_outer(machine: Machine, frame: Frame, signal: int) -> int | None:
     return None
 
 
-def repeat_unknown(
-    machine: Machine, frame: Frame, test: Callable[[Frame], Any] | None, body: Exec, reason: str
-) -> int | None:
+def repeat_unknown(machine: Machine, frame: Frame, test: Callable[[Frame], Any] | None, body: Exec, reason: str) -> int | None:
     """A loop of which nobody knows how often it runs: weaken the state until a further round changes nothing.
 
     `test` (for `while`) is evaluated before each round; a round that it excludes ends the loop.

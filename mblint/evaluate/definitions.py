@@ -109,7 +109,9 @@ def _plain_metaclass(value: Any) -> bool:
     if isinstance(value, BuiltinClass):
         return value.type is type
     if isinstance(value, ClassValue):
-        return not any(isinstance(base, ClassValue) and {"__call__", "__new__", "__getattr__"} & base.namespace.keys() for base in value.cached_mro)
+        return not any(
+            isinstance(base, ClassValue) and {"__call__", "__new__", "__getattr__"} & base.namespace.keys() for base in value.cached_mro
+        )
     return False
 
 

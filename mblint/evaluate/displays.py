@@ -148,9 +148,10 @@ def comprehension(kind: str) -> Any:
         if kind == "dict":
             key, value = compile_expression(inner, node.key), compile_expression(inner, node.value)
 
-            def element(frame: Frame) -> Any:
+            def pair(frame: Frame) -> Any:
                 return key(frame), value(frame)
 
+            element: Eval = pair
         else:
             element = compile_expression(inner, node.elt)
         first = stages[0][0]

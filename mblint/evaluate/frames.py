@@ -66,7 +66,20 @@ class Scope:
 class Code:
     """A function body ready to run."""
 
-    __slots__ = ("body", "generate", "is_generator", "kwarg", "kwonly", "node", "positional", "posonly_count", "scope", "simple", "special", "vararg")
+    __slots__ = (
+        "body",
+        "generate",
+        "is_generator",
+        "kwarg",
+        "kwonly",
+        "node",
+        "positional",
+        "posonly_count",
+        "scope",
+        "simple",
+        "special",
+        "vararg",
+    )
 
     def __init__(self, node: ast.AST) -> None:
         self.node = node
@@ -101,7 +114,7 @@ class _Binder(ast.NodeVisitor):
         for part in [*node.decorator_list, *node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
             self.visit(part)
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.scope.locals.add(node.name)
@@ -117,7 +130,7 @@ class _Binder(ast.NodeVisitor):
             if isinstance(inner, ast.NamedExpr):
                 self.scope.locals.add(inner.target.id)
 
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:

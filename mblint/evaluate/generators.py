@@ -8,7 +8,7 @@ what it could have changed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from mblint.evaluate.calls import call
@@ -22,7 +22,7 @@ from mblint.evaluate.machine import Guard, Machine
 from mblint.evaluate.unknown import Unknown, rest
 from mblint.evaluate.values import BoundMethod, Instance, KnownIterator
 
-Run = Callable[[Frame], Iterator[Any]]
+Run = Callable[[Frame], Generator[Any, Any, Any]]
 """Yields the elements; its return value is the signal that control leaves with."""
 
 
@@ -35,7 +35,7 @@ def compile_generator(context: Context, body: list[ast.stmt]) -> Run:
     run = _block(context, body)
     machine = context.machine
 
-    def generate(frame: Frame) -> Iterator[Any]:
+    def generate(frame: Frame) -> Generator[Any, Any, Any]:
         try:
             yield from run(frame)
         except _GiveUp as stop:
@@ -63,7 +63,7 @@ def holds_yield(node: ast.AST) -> bool:
 def _block(context: Context, body: list[ast.stmt]) -> Run:
     steps = [_statement(context, statement) for statement in body]
 
-    def run(frame: Frame) -> Iterator[Any]:
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
         for step in steps:
             signal = yield from step(frame)
             if signal is not None:
@@ -83,9 +83,9 @@ def _statement(context: Context, node: ast.stmt) -> Run:
             return made
     reason = f"a yield inside {type(node).__name__} is not evaluated"
 
-    def unsupported(frame: Frame) -> Iterator[Any]:
+    def unsupported(frame: Frame) -> Generator[Any, Any, Any]:
+        yield from ()
         raise _GiveUp(reason)
-        yield
 
     return unsupported
 
@@ -96,7 +96,8 @@ def _plain(context: Context, node: ast.stmt) -> Run:
     machine = context.machine
     execute = compile_statement(context, node) if not is_inert(node) else None
 
-    def run(frame: Frame) -> Iterator[Any]:
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
+        yield from ()
         if execute is None:
             return None
         frame.mark = machine.mark()
@@ -104,7 +105,6 @@ def _plain(context: Context, node: ast.stmt) -> Run:
         if frame.pending is not None:
             raise _GiveUp("a generator that may have ended")
         return signal
-        yield
 
     return run
 
@@ -115,7 +115,7 @@ def _yielding(context: Context, node: ast.expr) -> Run | None:
     if isinstance(node, ast.Yield):
         value = compile_expression(context, node.value) if node.value is not None else None
 
-        def run(frame: Frame) -> Iterator[Any]:
+        def run(frame: Frame) -> Generator[Any, Any, Any]:
             yield value(frame) if value is not None else None
 
         return run
@@ -123,7 +123,7 @@ def _yielding(context: Context, node: ast.expr) -> Run | None:
         source = compile_expression(context, node.value)
         site = context.site(node)
 
-        def run_from(frame: Frame) -> Iterator[Any]:
+        def run_from(frame: Frame) -> Generator[Any, Any, Any]:
             items = walk(machine, source(frame), site, frame)
             if type(items) is Unknown:
                 yield rest(items.reason)
@@ -147,7 +147,7 @@ def _assign(context: Context, node: ast.Assign) -> Run | None:
     targets = [compile_target(context, target) for target in node.targets]
     result = None if isinstance(node.value, ast.Yield) else Unknown("what a generator returns")
 
-    def assign(frame: Frame) -> Iterator[Any]:
+    def assign(frame: Frame) -> Generator[Any, Any, Any]:
         yield from run(frame)
         for target in targets:
             target(frame, result)
@@ -161,7 +161,7 @@ def _if(context: Context, node: ast.If) -> Run | None:
     test = compile_condition(context, node.test)
     body, orelse = _block(context, node.body), _block(context, node.orelse)
 
-    def run(frame: Frame) -> Iterator[Any]:
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
         answer = test(frame)
         if type(answer) is Unknown:
             raise _GiveUp(answer.reason)
@@ -170,7 +170,7 @@ def _if(context: Context, node: ast.If) -> Run | None:
     return run
 
 
-def _loop(body: Run, frame: Frame) -> Iterator[Any]:
+def _loop(body: Run, frame: Frame) -> Generator[Any, Any, Any]:
     signal = yield from body(frame)
     return None if signal == CONTINUE else signal
 
@@ -186,7 +186,7 @@ def _for(context: Context, node: ast.For) -> Run | None:
     body, orelse = _block(context, node.body), _block(context, node.orelse)
     site = context.site(node.iter)
 
-    def run(frame: Frame) -> Iterator[Any]:
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
         items = walk(machine, source(frame), site, frame)
         if type(items) is Unknown:
             raise _GiveUp(items.reason)
@@ -212,7 +212,7 @@ def _while(context: Context, node: ast.While) -> Run | None:
     test = compile_condition(context, node.test)
     body, orelse = _block(context, node.body), _block(context, node.orelse)
 
-    def run(frame: Frame) -> Iterator[Any]:
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
         while True:
             machine.step()
             answer = test(frame)
@@ -229,14 +229,14 @@ def _while(context: Context, node: ast.While) -> Run | None:
     return run
 
 
-def _guarded(machine: Machine, guard: Guard, inner: Iterator[Any]) -> Iterator[Any]:
+def _guarded(machine: Machine, guard: Guard, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Run `inner` under a guard that is not there while the consumer runs."""
     thrown: Raised | None = None
     while True:
         guard.mark = machine.mark()
         machine.handlers.append(guard)
         try:
-            value = inner.throw(thrown) if thrown is not None else next(inner)  # type: ignore[attr-defined]
+            value = inner.throw(thrown) if thrown is not None else next(inner)
         except StopIteration as end:
             return end.value
         finally:
@@ -259,7 +259,7 @@ def _try(context: Context, node: ast.Try) -> Run | None:
     body, orelse, final = _block(context, node.body), _block(context, node.orelse), _block(context, node.finalbody)
     clauses = [Clause(context, handler, _block) for handler in node.handlers]
 
-    def handled(frame: Frame) -> Iterator[Any]:
+    def handled(frame: Frame) -> Generator[Any, Any, Any]:
         try:
             inner = body(frame)
             signal = yield from (_guarded(machine, Guard(types_of_clauses(clauses, frame), 0), inner) if clauses else inner)
@@ -276,7 +276,7 @@ def _try(context: Context, node: ast.Try) -> Run | None:
             raise
         return signal if signal is not None else (yield from orelse(frame))
 
-    def run(frame: Frame) -> Iterator[Any]:
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
         try:
             signal = yield from handled(frame)
         except Raised:
@@ -306,7 +306,7 @@ def _with(context: Context, node: ast.With) -> Run | None:
     body = _block(context, node.body)
     site = context.site(node.items[0].context_expr)
 
-    def run(frame: Frame) -> Iterator[Any]:
+    def run(frame: Frame) -> Generator[Any, Any, Any]:
         from mblint.evaluate.objects import class_lookup
 
         manager = manager_of(frame)

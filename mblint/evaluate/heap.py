@@ -174,4 +174,16 @@ def intermediate(trail: list[tuple[Any, ...]], mark: int) -> dict[int, tuple[Any
     return found
 
 
-__all__ = ["LENGTH", "Before", "Change", "Changes", "KnownIterator", "attribute", "collect", "intermediate", "restore", "snapshot", "take_back"]
+__all__ = [
+    "LENGTH",
+    "Before",
+    "Change",
+    "Changes",
+    "KnownIterator",
+    "attribute",
+    "collect",
+    "intermediate",
+    "restore",
+    "snapshot",
+    "take_back",
+]

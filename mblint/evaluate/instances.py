@@ -91,7 +91,9 @@ def _of_builtin(machine: Machine, cls: ClassValue, args: list[Any], kwargs: dict
     return instance
 
 
-def _fill_named(machine: Machine, cls: ClassValue, instance: Instance, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any) -> None:
+def _fill_named(
+    machine: Machine, cls: ClassValue, instance: Instance, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any
+) -> None:
     """The fields of a typing.NamedTuple."""
     named: Any = cls.namespace.get("__annotations__", {})
     for name, value in [*zip(named, args, strict=False), *kwargs.items()]:

@@ -147,9 +147,9 @@ def apply_join(machine: Machine, base: int, outcomes: list[Outcome], reason: str
             put_whole(machine, target, wholes[0] if len(wholes) == 1 else join_containers(wholes, reason, apart_after))
             continue
         keys: dict[Any, None] = {entry[1]: None for entry in entries}
-        for change in changes:
-            if change is not None:
-                keys.update(dict.fromkeys(change.keys))
+        for change_of in changes:
+            if change_of is not None:
+                keys.update(dict.fromkeys(change_of.keys))
         for key in keys:
             values = [_value_on(before, target, key, c, known) for c, known in zip(changes, knowledge, strict=True)]
             if type(target) is Instance:
@@ -348,4 +348,18 @@ def drop(machine: Machine, error: Raised, reason: str) -> None:
     machine.undecided.append((error.site, reason))
 
 
-__all__ = ["MUTABLE", "PLAIN", "Outcome", "apply_join", "collect", "drop", "exists", "join_containers", "join_values", "maybe_absent", "same", "switch", "weaken"]
+__all__ = [
+    "MUTABLE",
+    "PLAIN",
+    "Outcome",
+    "apply_join",
+    "collect",
+    "drop",
+    "exists",
+    "join_containers",
+    "join_values",
+    "maybe_absent",
+    "same",
+    "switch",
+    "weaken",
+]

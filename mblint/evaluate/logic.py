@@ -78,6 +78,9 @@ def boolean(context: Context, node: ast.BoolOp) -> Eval:
     site = context.site(node)
     last = len(parts) - 1
 
+    def constant(known: Any) -> Eval:
+        return lambda inner: known
+
     def from_part(start: int, frame: Frame) -> Any:
         for index in range(start, last):
             value = parts[index](frame)
@@ -88,7 +91,7 @@ def boolean(context: Context, node: ast.BoolOp) -> Eval:
                     return from_part(index + 1, inner)
 
                 held = ops.when_true(machine, value) if stop else ops.when_false(machine, value)
-                return choose_value(machine, frame, [lambda inner: held, further], answer.reason, site)
+                return choose_value(machine, frame, [constant(held), further], answer.reason, site)
             if answer is stop:
                 return value
         return parts[last](frame)

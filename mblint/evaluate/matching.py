@@ -192,9 +192,10 @@ def _class(context: Context, pattern: ast.MatchClass) -> Matches:
             held = get_attribute(machine, value, name, site, frame, MISSING)
             if held is MISSING:
                 return False
-            answers.append(part(frame, held))
-            if answers[-1] is False:
+            matched = part(frame, held)
+            if matched is False:
                 return False
+            answers.append(matched)
         return ops.all_of(answers)
 
     return matches

@@ -18,9 +18,7 @@ CHANGES_LIST = frozenset({"append", "extend", "insert", "pop", "remove", "clear"
 DICT = frozenset({"update", "pop", "popitem", "setdefault", "clear", "get", "keys", "values", "items", "copy"})
 SET = {
     **dict.fromkeys("union intersection difference symmetric_difference issubset issuperset isdisjoint copy".split(), False),
-    **dict.fromkeys(
-        "add update discard remove clear pop intersection_update difference_update symmetric_difference_update".split(), True
-    ),
+    **dict.fromkeys("add update discard remove clear pop intersection_update difference_update symmetric_difference_update".split(), True),
 }
 """Methods of sets, and whether they change the set."""
 
@@ -146,7 +144,7 @@ def call_dict(machine: Machine, target: dict[Any, Any], name: str, args: list[An
     if name == "items":
         return machine.born([_entry(k, v, (k, v)) for k, v in target.items()])
     if name == "copy":
-        made = target.empty() if isinstance(target, TrackedDict) else type(target)()
+        made: Any = target.empty() if isinstance(target, TrackedDict) else type(target)()
         machine.born(made)
         made.update(target)
         if isinstance(target, TrackedDict):

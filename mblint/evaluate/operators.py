@@ -283,9 +283,7 @@ def _order_of_options(machine: Machine, kind: type[ast.cmpop], left: Any, right:
     return answers.pop() if len(answers) == 1 else like(unknown)
 
 
-def _order_of_instances(
-    machine: Machine, symbol: str, hook: str, mirrored: str, left: Any, right: Any, site: Any, frame: Any
-) -> Any:
+def _order_of_instances(machine: Machine, symbol: str, hook: str, mirrored: str, left: Any, right: Any, site: Any, frame: Any) -> Any:
     from mblint.evaluate.calls import call
     from mblint.evaluate.classes import class_lookup
 

@@ -49,7 +49,7 @@ def truth(machine: Machine, value: Any) -> bool | Unknown:
     if kind is bool:
         return bool(value)
     if kind is Unknown:
-        return value if value.options is None else of_options(value, lambda option: truth(machine, option))  # type: ignore[no-any-return]
+        return value if value.options is None else of_options(value, lambda option: truth(machine, option))
     if kind in PLAIN or isinstance(value, range):
         return bool(value)
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -84,7 +84,7 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | Unknown:
         if method is not None:
             result = call(machine, BoundMethod(method, value), [], {}, None, machine_frame(machine))
             return truth(machine, result) if type(result) is not Instance else True
-    if value.cls.opaque or value.cls.builtin_base not in (None,) and not issubclass(value.cls.builtin_base, BaseException):  # type: ignore[arg-type]
+    if value.cls.opaque or (value.cls.builtin_base not in (None,) and not issubclass(value.cls.builtin_base, BaseException)):
         return Unknown("truth of an object of an unknown class")
     return True
 
@@ -152,7 +152,9 @@ def equal(left: Any, right: Any, depth: int = 0) -> bool | Unknown:
     if left_kind is External or right_kind is External:
         if left_kind is External and right_kind is External:
             return bool(left.name == right.name)
-        return False if not isinstance(left, Instance) and not isinstance(right, Instance) else Unknown("comparison with a library's object")
+        return (
+            False if not isinstance(left, Instance) and not isinstance(right, Instance) else Unknown("comparison with a library's object")
+        )
     if left_kind is Instance or right_kind is Instance:
         return _equal_instances(left, right, depth)
     if isinstance(left, BoundMethod) and isinstance(right, BoundMethod):

@@ -7,7 +7,6 @@ from typing import Any
 
 from mblint.evaluate import assignment, definitions, matching, trying
 from mblint.evaluate.budget import Limits
-from mblint.evaluate.instances import make_exception
 from mblint.evaluate.compiler import Context
 from mblint.evaluate.control import (
     BREAK,
@@ -24,6 +23,7 @@ from mblint.evaluate.errors import Raised
 from mblint.evaluate.expressions import compile_condition, compile_expression
 from mblint.evaluate.frames import Exec, Frame
 from mblint.evaluate.imports import import_from, import_module
+from mblint.evaluate.instances import make_exception
 from mblint.evaluate.iteration import walk
 from mblint.evaluate.names import compile_name
 from mblint.evaluate.unknown import Unknown, like

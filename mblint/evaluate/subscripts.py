@@ -227,7 +227,7 @@ def _set_element(machine: Machine, container: list[Any], index: Any, value: Any,
     machine.touch(container)
     if type(index) is Unknown or has_rest(container):
         reason = index.reason if type(index) is Unknown else "a list of unknown length"
-        if isinstance(index, int) and not (type(index) is bool) and _before_gap(container, index):
+        if isinstance(index, int) and type(index) is not bool and _before_gap(container, index):
             container[index] = value
             return
         reach = tuple(e for e in (*container, value) if isinstance(e, (Instance, list, dict, set)))

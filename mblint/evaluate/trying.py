@@ -133,9 +133,7 @@ def _doubtful_clauses(frame: Frame, clauses: list[Clause]) -> list[Clause]:
     return found
 
 
-def _several(
-    machine: Machine, frame: Frame, guard: Guard, error: Raised | None, signal: Any, after: Any, doubtful: list[Clause]
-) -> Any:
+def _several(machine: Machine, frame: Frame, guard: Guard, error: Raised | None, signal: Any, after: Any, doubtful: list[Clause]) -> Any:
     """The end of a `try` that some ways through its body leave by an exception."""
     ways: list[Outcome] = []
     failed: list[tuple[Raised, Outcome]] = []

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mblint.evaluate.modules import Module
     from mblint.evaluate.site import Site
 
+
 class _Missing:
     __slots__ = ()
 

@@ -60,7 +60,9 @@ class World:
         self._note_read(machine, name)
         if name in self.env:
             held = self.env[name]
-            return (default if default is not MISSING else MISSING) if held is MISSING and quiet else held if held is not MISSING else default
+            return (
+                (default if default is not MISSING else MISSING) if held is MISSING and quiet else held if held is not MISSING else default
+            )
         special = self._process_variable(name)
         if special is not None:
             return special

@@ -46,9 +46,7 @@ def collate_multiple(view: View) -> int:
     sizes = {view.integer("parallel.cp"), view.integer("parallel.eval_cp")}
     if any(size < 1 for size in (*sizes, shards)):
         view.stop()
-    return lcm(
-        *(2 * size if size > 1 else 1 for size in sizes), *(size * shards for size in sizes if shards > 1)
-    )
+    return lcm(*(2 * size if size > 1 else 1 for size in sizes), *(size * shards for size in sizes if shards > 1))
 
 
 @fact("data.tokens_per_rank")

@@ -19,9 +19,7 @@ def impl(view: View) -> str:
             return "local"
         if view.flag("model.external_cuda_graph"):
             return "transformer_engine"
-    if given == "local" and "full_iteration" in _names(
-        view, "model.cuda_graph_scope", "model.cuda_graph_modules"
-    ):
+    if given == "local" and "full_iteration" in _names(view, "model.cuda_graph_scope", "model.cuda_graph_modules"):
         return "full_iteration"
     return given
 

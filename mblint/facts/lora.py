@@ -80,9 +80,7 @@ def regather_fallback(view: View) -> str | None:
 # Targets
 
 
-_PLAIN_MODELS: Final = frozenset(
-    {"GPTModelProvider", "MLAModelProvider", "HybridModelProvider", "MambaModelProvider"}
-)
+_PLAIN_MODELS: Final = frozenset({"GPTModelProvider", "MLAModelProvider", "HybridModelProvider", "MambaModelProvider"})
 _CANONICAL: Final = {
     "linear_q": "linear_qkv",
     "linear_k": "linear_qkv",
@@ -151,9 +149,7 @@ def on_experts(view: View) -> bool:
         return not {"linear_fc1", "linear_fc2"} <= set(excluded)
     layers = ("linear_fc1", "linear_fc2")
     return any(
-        any(fnmatchcase(layer, target.rpartition(".")[2]) for layer in layers)
-        for target in targets
-        if "shared_experts" not in target
+        any(fnmatchcase(layer, target.rpartition(".")[2]) for layer in layers) for target in targets if "shared_experts" not in target
     )
 
 
@@ -184,9 +180,7 @@ def _targeted(view: View, surface: str) -> bool:
         excluded = [str(name) for name in view.items("peft.exclude_modules")]
         return not any(name == surface or fnmatchcase(surface, name.rpartition(".")[2]) for name in excluded)
     return any(
-        fnmatchcase(surface, target.rpartition(".")[2])
-        for target in targets
-        if "experts." not in target or "shared_experts." in target
+        fnmatchcase(surface, target.rpartition(".")[2]) for target in targets if "experts." not in target or "shared_experts." in target
     )
 
 
@@ -205,6 +199,4 @@ def _exists(view: View, surface: str) -> bool:
 
 def _shared_expert(view: View) -> bool:
     """Whether there is a shared expert whose linear_fc1 keeps its tensor parallel communication."""
-    return view.value("model.moe_shared_expert_intermediate_size") is not None and not view.flag(
-        "model.moe_shared_expert_overlap"
-    )
+    return view.value("model.moe_shared_expert_intermediate_size") is not None and not view.flag("model.moe_shared_expert_overlap")

@@ -10,9 +10,7 @@ from typing import Final
 
 from mblint.facts.view import View, fact
 
-_MEMORY: Final = re.compile(
-    r"\b(oom|out[ -]of[ -]memory|memory|mem|vram|hbm|fits?|gib|メモリ)\b|メモリ|显存|内存", re.IGNORECASE
-)
+_MEMORY: Final = re.compile(r"\b(oom|out[ -]of[ -]memory|memory|mem|vram|hbm|fits?|gib|メモリ)\b|メモリ|显存|内存", re.IGNORECASE)
 _NAME: Final = re.compile(r"(^|_)(oom|memory|mem|lowmem|memfit|save_?mem)(_|$)", re.IGNORECASE)
 
 

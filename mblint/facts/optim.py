@@ -11,8 +11,4 @@ def distributed(view: View) -> bool:
 
     Either switch turns both on; FSDP forces them.
     """
-    return (
-        view.flag("ddp.use_distributed_optimizer")
-        or view.flag("optimizer.use_distributed_optimizer")
-        or view.flag("fsdp.active")
-    )
+    return view.flag("ddp.use_distributed_optimizer") or view.flag("optimizer.use_distributed_optimizer") or view.flag("fsdp.active")

@@ -63,9 +63,7 @@ def grad_reduce(view: View) -> bool:
 @fact("overlap.param_gather")
 def param_gather(view: View) -> bool:
     """Whether the gathering of parameters is overlapped with forward; either switch does."""
-    return _data_parallel(
-        view, "overlap_param_gather", "ddp.overlap_param_gather", "optimizer.overlap_param_gather"
-    )
+    return _data_parallel(view, "overlap_param_gather", "ddp.overlap_param_gather", "optimizer.overlap_param_gather")
 
 
 @fact("overlap.optimizer_step")

@@ -122,9 +122,7 @@ def eval_cp(view: View) -> int:
 @fact("parallel.eval_model_parallel_size")
 def eval_model_parallel_size(view: View) -> int:
     """TP x PP x CP of evaluation."""
-    return (
-        _positive(view, "parallel.tp") * _positive(view, "parallel.pp") * _positive(view, "parallel.eval_cp")
-    )
+    return _positive(view, "parallel.tp") * _positive(view, "parallel.pp") * _positive(view, "parallel.eval_cp")
 
 
 @fact("parallel.eval_data_parallel_size")
@@ -132,9 +130,7 @@ def eval_data_parallel_size(view: View) -> int:
     """Data parallel size of evaluation; absent where TP x PP x CP does not divide the number of GPUs."""
     if view.value("dist.eval_context_parallel_size") is None:
         return view.integer("parallel.data_parallel_size")
-    copies, rest = divmod(
-        view.integer("parallel.world_size"), view.integer("parallel.eval_model_parallel_size")
-    )
+    copies, rest = divmod(view.integer("parallel.world_size"), view.integer("parallel.eval_model_parallel_size"))
     return copies if rest == 0 else view.stop()
 
 

@@ -60,10 +60,7 @@ def even(view: View) -> bool:
 @fact("pipeline.layers")
 def layers(view: View) -> int:
     """Layers of the decoder; absent for hybrid models, whose pattern gives them when it is finalized."""
-    if (
-        view.value("model.hybrid_layer_pattern") is not None
-        or view.value("model.hybrid_override_pattern") is not None
-    ):
+    if view.value("model.hybrid_layer_pattern") is not None or view.value("model.hybrid_override_pattern") is not None:
         view.stop()
     count = view.integer("model.num_layers")
     return count if 0 < count <= MAX_LAYERS else view.stop()
@@ -219,8 +216,7 @@ def no_rope_entries(view: View) -> int:
 def lengths_vary(view: View) -> bool:
     """Whether stages tell one another the shape of every micro batch (packing in the batch asks for it)."""
     return view.flag("model.variable_seq_lengths") or (
-        view.integer("parallel.pp") > 1
-        and (view.flag("dataset.enable_in_batch_packing") or view.flag("dataset.pack_sequences_in_batch"))
+        view.integer("parallel.pp") > 1 and (view.flag("dataset.enable_in_batch_packing") or view.flag("dataset.pack_sequences_in_batch"))
     )
 
 

@@ -94,12 +94,7 @@ def merge(sources: Mapping[str, str], sets: Sequence[Sequence[TextEdit]]) -> Mer
             text = texts.setdefault(path, Text(path, sources[path]))
             mine.append((path, (*_range(text, edit), edit.text)))
         rival = next(
-            (
-                other
-                for path, new in mine
-                for other, old in taken.get(path, ())
-                if new != old and _collide(new, old)
-            ),
+            (other for path, new in mine for other, old in taken.get(path, ()) if new != old and _collide(new, old)),
             None,
         )
         if rival is not None:

@@ -63,9 +63,7 @@ def replace_entry(tree: Tree, old: cst.BaseExpression, value: Any, renderer: Ren
     return Edits((tree.text.edit(*tree.range(old), env_source(value, renderer, None, old)),), unsafe)
 
 
-def set_env(
-    recipe: Recipe, name: str, value: Any, renderer: Renderer, *, exists: bool = True
-) -> Edits | Addition | Refusal:
+def set_env(recipe: Recipe, name: str, value: Any, renderer: Renderer, *, exists: bool = True) -> Edits | Addition | Refusal:
     """Give the environment variable a value: change or add its entry where the recipe writes a literal dict,
     else one statement after its last write of `env_vars`. `exists` says that the config has a dict there."""
 
@@ -96,9 +94,7 @@ def remove_env(recipe: Recipe, name: str, renderer: Renderer) -> Edits | Additio
     own = [
         site
         for site in all_sites(recipe.tree, recipe.node)
-        if site.name == name
-        and site.target is not None
-        and recipe.path(getattr(site.target, "value", site.target)) == "env_vars"
+        if site.name == name and site.target is not None and recipe.path(getattr(site.target, "value", site.target)) == "env_vars"
     ]
     if table is None and len(own) == 1:
         return delete_write(recipe.tree, own[0])

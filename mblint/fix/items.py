@@ -102,9 +102,7 @@ def remove_item(tree: Tree, node: cst.CSTNode, index: int) -> list[TextEdit]:
         return [text.edit(text.line_start(first_line), text.next_line_start(last_line), ""), *edits]
     if index + 1 < len(items):
         following = tree.range(items[index + 1])[0]
-        if text.position(following)[0] == last_line or (
-            "#" not in text.text[with_comma:following] and index == 0
-        ):
+        if text.position(following)[0] == last_line or ("#" not in text.text[with_comma:following] and index == 0):
             return [text.edit(start, following, ""), *edits]
         previous = _end_with_comma(tree, items[index - 1]) if index else start
         return [text.edit(previous, with_comma, ""), *edits]

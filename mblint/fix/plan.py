@@ -230,9 +230,7 @@ class _Planner:
     def _yaml_path(self, text: Text, span: Span, key: str) -> tuple[int, tuple[str, ...]] | Refusal:
         """The place in the document that gives the key its value: the path that ends like the key."""
         paths, parts = find_paths(text, span), tuple(key.split("."))
-        prefixes = [
-            layer.prefix for layer in self.layers if layer.kind == "yaml" and layer.span.path == span.path
-        ]
+        prefixes = [layer.prefix for layer in self.layers if layer.kind == "yaml" and layer.span.path == span.path]
         for document, path in paths:
             if any(path == (*prefix, *parts) for prefix in prefixes):
                 return document, path

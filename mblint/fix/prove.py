@@ -80,9 +80,7 @@ def ask(judge: Judge, sources: Mapping[str, str]) -> Judged:
     return answer if isinstance(answer, Judged) else Judged(tuple(answer))
 
 
-def prove(
-    targets: Sequence[tuple[Finding, Fix]], sources: Mapping[str, str], before: Judged, judge: Judge
-) -> Proof | Refusal:
+def prove(targets: Sequence[tuple[Finding, Fix]], sources: Mapping[str, str], before: Judged, judge: Judge) -> Proof | Refusal:
     """Apply the fixes of all targets together and judge again."""
     try:
         changed = apply_all(sources, [edit for _, fix in targets for edit in fix.edits])

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
 
-def locate(
-    text: Text, span: Span, key: str | None = None, module: ast.Module | None = None
-) -> tuple[Tree, Site] | Refusal:
+def locate(text: Text, span: Span, key: str | None = None, module: ast.Module | None = None) -> tuple[Tree, Site] | Refusal:
     """The concrete tree around `span` and the write it points at."""
     tree = parse_around(text, span, module)
     if isinstance(tree, Refusal):
@@ -34,9 +32,7 @@ def locate(
     return site if isinstance(site, Refusal) else (tree, site)
 
 
-def replace_value(
-    tree: Tree, site: Site, value: Any, renderer: Renderer, hint: str | None = None
-) -> Edits | Refusal:
+def replace_value(tree: Tree, site: Site, value: Any, renderer: Renderer, hint: str | None = None) -> Edits | Refusal:
     """Give the write a new value; a list that gains or loses single elements keeps the others as they
     stand.
     """
@@ -160,11 +156,7 @@ def delete_write(tree: Tree, site: Site) -> Edits | Refusal:
     """
     import libcst as cst
 
-    unsafe = (
-        ()
-        if is_literal(site.value)
-        else (f"drops the expression `{' '.join(tree.code(site.value).split())[:60]}`",)
-    )
+    unsafe = () if is_literal(site.value) else (f"drops the expression `{' '.join(tree.code(site.value).split())[:60]}`",)
     parent = tree.parent(site.holder)
     if site.kind in {"keyword", "entry"}:
         if parent is None:
@@ -187,19 +179,13 @@ def _delete_from_tuple(tree: Tree, site: Site, unsafe: tuple[str, ...]) -> Edits
 
     target = _targets(site)[0].target if len(_targets(site)) == 1 else None
     value = _value_of(site)
-    index = next(
-        (i for i, item in enumerate(getattr(target, "elements", ())) if item.value is site.target), None
-    )
+    index = next((i for i, item in enumerate(getattr(target, "elements", ())) if item.value is site.target), None)
     if index is None or not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple):
-        return Refusal(
-            "several values are assigned together; they are not taken apart", tree.span(site.holder)
-        )
+        return Refusal("several values are assigned together; they are not taken apart", tree.span(site.holder))
     if len(target.elements) == 2:
         other = 1 - index
         pairs = ((target, target.elements[other].value), (value, value.elements[other].value))
-        return Edits(
-            tuple(tree.text.edit(*tree.range(whole), tree.code(part)) for whole, part in pairs), unsafe
-        )
+        return Edits(tuple(tree.text.edit(*tree.range(whole), tree.code(part)) for whole, part in pairs), unsafe)
     if len(target.elements) == 1:
         return _delete_statement(tree, site.holder, unsafe)
     return Edits((*remove_item(tree, target, index), *remove_item(tree, value, index)), unsafe)
@@ -218,9 +204,7 @@ def _delete_statement(tree: Tree, node: cst.CSTNode, unsafe: tuple[str, ...]) ->
         if index + 1 < len(line.body):
             return Edits((text.edit(start, tree.range(line.body[index + 1])[0], ""),), unsafe)
         return Edits((text.edit(tree.range(line.body[index - 1])[1], end, ""),), unsafe)
-    alone = isinstance(line, cst.SimpleStatementSuite) or (
-        isinstance(block, cst.IndentedBlock) and len(block.body) == 1
-    )
+    alone = isinstance(line, cst.SimpleStatementSuite) or (isinstance(block, cst.IndentedBlock) and len(block.body) == 1)
     if alone:
         return Edits((text.edit(start, end, "pass"),), unsafe)
     first, last = text.position(start)[0], text.position(end)[0]
@@ -241,9 +225,7 @@ def rename_write(tree: Tree, site: Site, old_key: str, new_key: str) -> Edits | 
     same_section = old_key.rpartition(".")[0] == new_key.rpartition(".")[0]
     if site.kind == "keyword" and isinstance(site.holder, cst.Arg) and site.holder.keyword is not None:
         if not same_section:
-            return Refusal(
-                "the new setting belongs to another object than this call makes", tree.span(site.holder)
-            )
+            return Refusal("the new setting belongs to another object than this call makes", tree.span(site.holder))
         return Edits((text.edit(*tree.range(site.holder.keyword), new_name),))
     if site.kind == "entry" and isinstance(site.holder, cst.DictElement) and same_section:
         return _rename_string(tree, site.holder.key, new_name)
@@ -284,9 +266,7 @@ def in_loop_or_function(tree: Tree, node: cst.CSTNode) -> bool:
         if isinstance(around, cst.For | cst.While) and child is around.body:
             return True
         if isinstance(around, cst.Lambda | cst.CompFor) or (
-            isinstance(around, cst.BaseComp)
-            and isinstance(around, cst.ListComp | cst.SetComp | cst.GeneratorExp)
-            and child is around.elt
+            isinstance(around, cst.BaseComp) and isinstance(around, cst.ListComp | cst.SetComp | cst.GeneratorExp) and child is around.elt
         ):
             return True
         functions += isinstance(around, cst.FunctionDef)

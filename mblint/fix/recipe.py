@@ -65,9 +65,7 @@ def read_recipe(text: Text, span: Span, module: ast.Module | None = None) -> Rec
     around = [
         node
         for node in tree.walk()
-        if isinstance(node, cst.FunctionDef)
-        and text.position(_start(tree, node))[0] <= span.line
-        and tree.range(node)[1] >= start
+        if isinstance(node, cst.FunctionDef) and text.position(_start(tree, node))[0] <= span.line and tree.range(node)[1] >= start
     ]
     if not around:
         return Refusal("no function was found at the recipe's place", span)

@@ -50,9 +50,7 @@ class Names:
         fits.
         """
         found = [
-            name + dotted[len(meaning) :]
-            for name, meaning in self.meaning.items()
-            if dotted == meaning or dotted.startswith(meaning + ".")
+            name + dotted[len(meaning) :] for name, meaning in self.meaning.items() if dotted == meaning or dotted.startswith(meaning + ".")
         ]
         return min(found, key=lambda text: (text.count("."), len(text), text)) if found else None
 
@@ -160,11 +158,7 @@ class Renderer:
         import libcst as cst
 
         ordered = sorted(value, key=repr) if isinstance(value, set | frozenset) else list(value)
-        first = (
-            old.elements[0].value
-            if isinstance(old, cst.List | cst.Tuple | cst.Set) and old.elements
-            else None
-        )
+        first = old.elements[0].value if isinstance(old, cst.List | cst.Tuple | cst.Set) and old.elements else None
         inner = hint[hint.index("[") + 1 : -1] if hint and "[" in hint and hint.endswith("]") else None
         parts: list[str] = []
         for item in ordered:
@@ -175,15 +169,9 @@ class Renderer:
         outer = (hint or "").split("[")[0].strip().lower()
         if isinstance(old, cst.Tuple) or (not isinstance(old, cst.List | cst.Set) and outer == "tuple"):
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-        if parts and (
-            isinstance(old, cst.Set) or (not isinstance(old, cst.List) and outer in {"set", "frozenset"})
-        ):
+        if parts and (isinstance(old, cst.Set) or (not isinstance(old, cst.List) and outer in {"set", "frozenset"})):
             return f"{{{', '.join(parts)}}}"
-        return (
-            "set()"
-            if outer in {"set", "frozenset"} and not isinstance(old, cst.List)
-            else f"[{', '.join(parts)}]"
-        )
+        return "set()" if outer in {"set", "frozenset"} and not isinstance(old, cst.List) else f"[{', '.join(parts)}]"
 
     def _string(self, value: str, old: cst.CSTNode | None, hint: str | None) -> str | Refusal:
         import libcst as cst
@@ -197,9 +185,7 @@ class Renderer:
             return self._dotted(value, "import torch")
         if _ENUM.fullmatch(value):
             return self._enum(value, old, hint)
-        named = isinstance(old, cst.Attribute | cst.Name) and not (
-            isinstance(old, cst.Name) and old.value == "None"
-        )
+        named = isinstance(old, cst.Attribute | cst.Name) and not (isinstance(old, cst.Name) and old.value == "None")
         if _DOTTED.fullmatch(value) and (named or (hint is not None and "Callable" in hint)):
             return self._dotted(value, f"from {head} import {last}")
         return quoted(value, self.quote)
@@ -231,9 +217,7 @@ class Renderer:
             return value
         qualified = re.search(rf"[\w.]+\.{owner}\b", hint or "")
         if qualified:
-            written = self._dotted(
-                qualified.group(), f"from {qualified.group()[: -len(owner) - 1]} import {owner}"
-            )
+            written = self._dotted(qualified.group(), f"from {qualified.group()[: -len(owner) - 1]} import {owner}")
             return written if isinstance(written, Refusal) else f"{written}.{member}"
         if hint is not None and owner not in hint:
             return quoted(value, self.quote)

@@ -37,9 +37,7 @@ def render_override(value: Any) -> str | Refusal:
             return value
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     if isinstance(value, list | tuple | set | frozenset):
-        parts = [
-            render_override(item) for item in (sorted(value, key=repr) if isinstance(value, set) else value)
-        ]
+        parts = [render_override(item) for item in (sorted(value, key=repr) if isinstance(value, set) else value)]
         bad = next((part for part in parts if isinstance(part, Refusal)), None)
         return bad or f"[{','.join(str(part) for part in parts)}]"
     if isinstance(value, dict):

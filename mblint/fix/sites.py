@@ -55,9 +55,7 @@ def target_name(node: cst.CSTNode) -> str | None:
     return None
 
 
-def _pairs(
-    target: cst.BaseExpression, value: cst.BaseExpression
-) -> list[tuple[cst.BaseExpression, cst.BaseExpression, bool]]:
+def _pairs(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression, bool]]:
     """(target, value, inside a tuple) for each plain target; unequal or starred unpacking stays whole."""
     import libcst as cst
 
@@ -78,9 +76,7 @@ def _pairs(
 def _of_call(node: cst.Call) -> list[Site]:
     import libcst as cst
 
-    sites = [
-        Site("keyword", arg.value, arg, arg.keyword.value) for arg in node.args if arg.keyword is not None
-    ]
+    sites = [Site("keyword", arg.value, arg, arg.keyword.value) for arg in node.args if arg.keyword is not None]
     plain = [arg for arg in node.args if arg.keyword is None and not arg.star]
     if isinstance(node.func, cst.Name) and node.func.value == "setattr" and len(plain) == 3:
         sites.append(Site("setattr", plain[2].value, node, string_value(plain[1].value), plain[0].value))
@@ -163,9 +159,7 @@ def find_site(tree: Tree, span: Span, key: str | None = None) -> Site | Refusal:
     near = [
         site
         for site in named
-        if site.name is not None
-        and position(tree.range(site.holder)[0])[0] <= last
-        and position(tree.range(site.holder)[1])[0] >= first
+        if site.name is not None and position(tree.range(site.holder)[0])[0] <= last and position(tree.range(site.holder)[1])[0] >= first
     ]
     touching = [s for s in near if tree.range(s.holder)[0] <= end and tree.range(s.holder)[1] >= start]
     for found in (touching, near):
@@ -200,9 +194,7 @@ def is_literal(node: cst.CSTNode) -> bool:
     import libcst as cst
 
     if isinstance(node, cst.SimpleString | cst.ConcatenatedString | cst.Integer | cst.Float | cst.Imaginary):
-        return string_value(node) is not None or not isinstance(
-            node, cst.SimpleString | cst.ConcatenatedString
-        )
+        return string_value(node) is not None or not isinstance(node, cst.SimpleString | cst.ConcatenatedString)
     if isinstance(node, cst.Name):
         return node.value in {"True", "False", "None"}
     if isinstance(node, cst.UnaryOperation):
@@ -216,8 +208,5 @@ def is_literal(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.List | cst.Tuple | cst.Set):
         return all(isinstance(item, cst.Element) and is_literal(item.value) for item in node.elements)
     if isinstance(node, cst.Dict):
-        return all(
-            isinstance(item, cst.DictElement) and is_literal(item.key) and is_literal(item.value)
-            for item in node.elements
-        )
+        return all(isinstance(item, cst.DictElement) and is_literal(item.key) and is_literal(item.value) for item in node.elements)
     return False

@@ -92,9 +92,7 @@ def _target(path: str, root: str) -> str:
     except ValueError:  # another drive
         inside = False
     if not inside:
-        raise WriteRefused(
-            f"{path}: lies outside of the project ({top}); run mblint in the project that owns it"
-        )
+        raise WriteRefused(f"{path}: lies outside of the project ({top}); run mblint in the project that owns it")
     return target
 
 
@@ -110,9 +108,7 @@ def _checked(path: str, target: str, digest: str) -> tuple[os.stat_result, Sourc
     if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
         raise WriteRefused(f"{path}: is read-only; make it writable to have it fixed")
     if status.st_nlink > 1:
-        raise WriteRefused(
-            f"{path}: has {status.st_nlink} hard links, which an atomic write would part; copy it first"
-        )
+        raise WriteRefused(f"{path}: has {status.st_nlink} hard links, which an atomic write would part; copy it first")
     if digest_of(data) != digest:
         raise WriteRefused(f"{path}: was changed since it was read; run mblint again")
     try:

@@ -104,19 +104,13 @@ def _interpolated(node: Node) -> tuple[str, ...]:
 
 def _element_edits(text: Text, node: Node, value: Any) -> tuple[TextEdit, ...] | None:
     """Take one element out of a written list, or add one at its end, without touching the others."""
-    if (
-        node.kind != "seq"
-        or not isinstance(value, list | tuple)
-        or any(i.kind != "scalar" for i in node.items)
-    ):
+    if node.kind != "seq" or not isinstance(value, list | tuple) or any(i.kind != "scalar" for i in node.items):
         return None
     old: list[Any] = []
     for item in node.items:
         try:
             place = Span("", 1)
-            old.append(
-                scalar_value(Scalar(item.text, None if not item.style else "str", item.style, place, 0))
-            )
+            old.append(scalar_value(Scalar(item.text, None if not item.style else "str", item.style, place, 0)))
         except YamlError:
             return None
     new = list(value)

@@ -51,9 +51,7 @@ def override_alias(text: Text, root: Node, node: Node, path: Sequence[str], valu
     return Edits((*written.edits, text.edit(begin, node.end, lines)))
 
 
-def override_merged(
-    text: Text, root: Node, node: Node, inherited: Node, path: Sequence[str], source: str
-) -> Edits | Refusal:
+def override_merged(text: Text, root: Node, node: Node, inherited: Node, path: Sequence[str], source: str) -> Edits | Refusal:
     """A section comes through `<<`; YAML merges one level only, so a section of that name is written here and
     merges the old one.
     """
@@ -110,9 +108,7 @@ class _Entry:
         if target.anchor is not None:
             return target.anchor
         stem = re.sub(r"\W", "_", key)
-        name = next(
-            n for i in range(len(self.taken) + 1) if (n := stem + (str(i) if i else "")) not in self.taken
-        )
+        name = next(n for i in range(len(self.taken) + 1) if (n := stem + (str(i) if i else "")) not in self.taken)
         self.taken.add(name)
         place = target.begin if target.flow else after_colon(self.text, target)
         self.edits.append(self.text.edit(place, place, f"&{name} " if target.flow else f" &{name}"))

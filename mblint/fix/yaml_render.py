@@ -39,9 +39,7 @@ def render_yaml(value: Any, old: Node | None = None, quote: str = '"') -> str | 
         bad = next((part for part in parts if isinstance(part, Refusal)), None)
         return bad or "[" + ", ".join(str(part) for part in parts) + "]"
     if isinstance(value, dict):
-        pairs = [
-            (render_yaml(key, None, quote), render_yaml(item, None, quote)) for key, item in value.items()
-        ]
+        pairs = [(render_yaml(key, None, quote), render_yaml(item, None, quote)) for key, item in value.items()]
         bad = next((part for pair in pairs for part in pair if isinstance(part, Refusal)), None)
         return bad or "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
     return Refusal(f"a value of type {type(value).__name__} cannot be written in YAML")
@@ -57,9 +55,7 @@ def double_quoted(value: str) -> str:
         elif char.isprintable():
             parts.append(char)
         else:
-            parts.append(
-                f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-            )
+            parts.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
     return '"' + "".join(parts) + '"'
 
 
@@ -79,12 +75,7 @@ def _is_plain(value: str) -> bool:
     place = Span("", 1)
     for schema in ("omegaconf", "yaml11"):
         try:
-            if (
-                scalar_value(
-                    Scalar(value, None, "", place, 0), "omegaconf" if schema == "omegaconf" else "yaml11"
-                )
-                != value
-            ):
+            if scalar_value(Scalar(value, None, "", place, 0), "omegaconf" if schema == "omegaconf" else "yaml11") != value:
                 return False
         except YamlError:
             return False

@@ -12,10 +12,7 @@ from mblint.fix.yaml_render import double_quoted, render_yaml
 
 def nested(path: Sequence[str], source: str, indent: int, step: int, newline: str) -> str:
     """Block lines for a path that does not exist yet, the first without its indentation."""
-    lines = [
-        " " * (indent + step * depth if depth else 0) + key_source(part) + ":"
-        for depth, part in enumerate(path)
-    ]
+    lines = [" " * (indent + step * depth if depth else 0) + key_source(part) + ":" for depth, part in enumerate(path)]
     return newline.join(lines) + f" {source}"
 
 

@@ -95,15 +95,11 @@ def read_nemo_rl(root: Dict, path: str, env: Mapping[str, Any], missing: list[st
             assigns.append(Assign(f"{section}.{name}", value, values.span(f"{megatron}.{section}.{name}")))
     ddp = f"{megatron}.distributed_data_parallel_config"
     assigns += [
-        Assign(f"ddp.{name}", values.get(f"{ddp}.{name}"), values.span(f"{ddp}.{name}"))
-        for name in _DDP
-        if f"{ddp}.{name}" in values
+        Assign(f"ddp.{name}", values.get(f"{ddp}.{name}"), values.span(f"{ddp}.{name}")) for name in _DDP if f"{ddp}.{name}" in values
     ]
     distributed = f"{megatron}.optimizer.use_distributed_optimizer"
     if distributed in values:
-        assigns.append(
-            Assign("ddp.use_distributed_optimizer", values.get(distributed), values.span(distributed))
-        )
+        assigns.append(Assign("ddp.use_distributed_optimizer", values.get(distributed), values.span(distributed)))
     batch = "policy.train_global_batch_size"
     if batch in values:
         assigns.append(Assign("train.global_batch_size", values.get(batch), values.span(batch)))
@@ -150,9 +146,7 @@ def _precision(values: _Values) -> list[Assign]:
     if values.get(f"{key}.enabled") is True:
         for name in ("fp8", "fp8_recipe", "fp8_param"):
             if f"{key}.{name}" in values:
-                found.append(
-                    Assign(f"model.{name}", values.get(f"{key}.{name}"), values.span(f"{key}.{name}"))
-                )
+                found.append(Assign(f"model.{name}", values.get(f"{key}.{name}"), values.span(f"{key}.{name}")))
     return found
 
 

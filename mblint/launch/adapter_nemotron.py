@@ -11,9 +11,7 @@ from mblint.evaluate.unknown import Unknown
 from mblint.launch.omega import Config, Dict, Leaf, OmegaError, copied
 from mblint.launch.spec import Given, LaunchSpec
 
-QUIET = frozenset(
-    {"run", "data", "artifacts", "hf_model_path", "load_hf_weights", "trust_remote_code", "hf_load", "recipe"}
-)
+QUIET = frozenset({"run", "data", "artifacts", "hf_model_path", "load_hf_weights", "trust_remote_code", "hf_load", "recipe"})
 """Keys that the launcher reads itself; the ConfigContainer has none of them."""
 
 

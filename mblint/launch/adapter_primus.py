@@ -26,9 +26,7 @@ _SECTIONS = frozenset(
      "ft", "straggler", "nvrx_straggler", "profiling", "comm_overlap", "mixed_precision",
      "tensor_inspect", "inprocess_restart"}
 )  # fmt: skip
-_META = frozenset(
-    {"recipe", "flavor", "recipe_kwargs", "primus", "trainable", "stage", "framework", "config", "model"}
-)
+_META = frozenset({"recipe", "flavor", "recipe_kwargs", "primus", "trainable", "stage", "framework", "config", "model"})
 
 
 def modules_of(root: Dict) -> list[tuple[str, Dict]]:
@@ -52,9 +50,7 @@ def read_primus(text: str, path: str, read_file: ReadFile, env: Mapping[str, Any
     return [_launch(name, module, path, read_file, env, assumed) for name, module in modules_of(root)]
 
 
-def _launch(
-    name: str, module: Dict, path: str, read_file: ReadFile, env: Mapping[str, Any], assumed: dict[str, Any]
-) -> LaunchSpec:
+def _launch(name: str, module: Dict, path: str, read_file: ReadFile, env: Mapping[str, Any], assumed: dict[str, Any]) -> LaunchSpec:
     settings = Dict({}, module.span)
     unknown = None
     for kind, folder in (("config", "modules"), ("model", "models")):
@@ -109,9 +105,7 @@ def _recipe(settings: Dict) -> str | None:
     return f"{name}:{function.value}"
 
 
-def _preset(
-    name: str, folder: str, path: str, read_file: ReadFile, env: Mapping[str, Any], assumed: dict[str, Any]
-) -> Dict | None:
+def _preset(name: str, folder: str, path: str, read_file: ReadFile, env: Mapping[str, Any], assumed: dict[str, Any]) -> Dict | None:
     """A preset of Primus, looked for in the checkout that the file stands in."""
     place = posixpath.dirname(path)
     while True:

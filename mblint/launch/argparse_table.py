@@ -93,9 +93,7 @@ def _option(call: ast.Call) -> Option | None:
     action = given.get("action", "store")
     flag = action in ("store_true", "store_false", "store_const", "count", "help", "version")
     default = given.get("default", False if action == "store_true" else None)
-    return Option(
-        names, str(dest), 0 if flag else given.get("nargs"), kind, choices, default, action == "append"
-    )
+    return Option(names, str(dest), 0 if flag else given.get("nargs"), kind, choices, default, action == "append")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +158,7 @@ def split(words: Sequence[str], table: Table) -> Split:
 
 
 def _values(words: Sequence[str], at: int, option: Option, table: Table) -> Iterable[int]:
-    most = (
-        {None: 1, "?": 1, "*": len(words), "+": len(words)}.get(option.nargs)
-        if not isinstance(option.nargs, int)
-        else option.nargs
-    )
+    most = {None: 1, "?": 1, "*": len(words), "+": len(words)}.get(option.nargs) if not isinstance(option.nargs, int) else option.nargs
     assert most is not None
     for index in range(at, min(at + most, len(words))):
         word = words[index]

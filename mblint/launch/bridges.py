@@ -23,9 +23,7 @@ _AS_WELL = re.compile(
 """`register_bridge_implementation(source=S, ..., bridge_class=Class)`: a second name for a bridge."""
 
 _CONSTANT = """^{name}\\s*(?::\\s*\\w+\\s*)?=\\s*["']([\\w.]+)["']"""
-_CONFIG = re.compile(
-    r"""^\s*AutoConfig\.register\(\s*(?:["'](?P<type>[\w-]+)["']|[\w.]+)\s*,\s*(?P<cls>\w+)""", re.MULTILINE
-)
+_CONFIG = re.compile(r"""^\s*AutoConfig\.register\(\s*(?:["'](?P<type>[\w-]+)["']|[\w.]+)\s*,\s*(?P<cls>\w+)""", re.MULTILINE)
 _MODEL_TYPE = """^class\\s+{name}\\b.*?^\\s+model_type\\s*(?::[^=\\n]*)?=\\s*["']([\\w-]+)["']"""
 
 

@@ -35,9 +35,7 @@ class Line:
         )
 
 
-def value_of(
-    line: Line, at: int, inline: str | None, values: Sequence[int]
-) -> tuple[Text | None, Span | None]:
+def value_of(line: Line, at: int, inline: str | None, values: Sequence[int]) -> tuple[Text | None, Span | None]:
     """The text of an option's (first) value and its place; None for an option without one."""
     if inline is not None:
         word = line.words[at]
@@ -55,9 +53,7 @@ def given_text(text: Text, span: Span | None) -> Given:
     return Given(text.chars if text.known else Unknown(text.reason.reason, span), span)
 
 
-def overrides_of(
-    line: Line, indexes: Sequence[int]
-) -> tuple[tuple[CliOverride, ...], tuple[tuple[str, Span | None], ...]]:
+def overrides_of(line: Line, indexes: Sequence[int]) -> tuple[tuple[CliOverride, ...], tuple[tuple[str, Span | None], ...]]:
     """The words that are Hydra overrides, and those that are not understood."""
     overrides: list[CliOverride] = []
     unread: list[tuple[str, Span | None]] = []

@@ -31,9 +31,7 @@ _COMMAND = re.compile(
     r"\.py\b|\btorchrun\b|torch\.distributed|\bpython|train\.sh\b|\bmegatron (?:sft|pt|rlhf)\b"
     r"|\buv run\b|\bray job\b"
 )
-_ENVIRONMENT = re.compile(
-    r"(?:NCCL|CUDA|TORCH|PYTORCH|NVTE|CUBLAS|CUDNN|NVSHMEM|UB|NUM_OF|NVLINK|USE_MNNVL|HYBRID|DEEPEP|MEGATRON)"
-)
+_ENVIRONMENT = re.compile(r"(?:NCCL|CUDA|TORCH|PYTORCH|NVTE|CUBLAS|CUDNN|NVSHMEM|UB|NUM_OF|NVLINK|USE_MNNVL|HYBRID|DEEPEP|MEGATRON)")
 
 
 def is_interesting(words: str) -> bool:
@@ -153,23 +151,15 @@ def _entry(line: Line) -> tuple[int, str, str] | None:
 _UNIFIED = re.compile(r"(?:^|/)(?:scripts/training/)?run_recipe\.py$")
 
 
-def _by_entry(
-    base: LaunchSpec, kind: str, name: str, line: Line, context: Context, in_slurm: bool
-) -> LaunchSpec | None:
+def _by_entry(base: LaunchSpec, kind: str, name: str, line: Line, context: Context, in_slurm: bool) -> LaunchSpec | None:
     texts = line.texts()
     if kind == "file":
         base_name = name.rsplit("/", 1)[-1]
         given = {word.split("=", 1)[0] for word in texts if word.startswith("-")}
-        if given & {"--model_recipe_name", "-mr"} or (
-            given & {"--model_size"} and given & {"--model_name", "-m"}
-        ):
-            return performance_launch(
-                base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE
-            )
+        if given & {"--model_recipe_name", "-mr"} or (given & {"--model_size"} and given & {"--model_name", "-m"}):
+            return performance_launch(base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE)
         if base_name == "setup_experiment.py" and "performance" in name:
-            return performance_launch(
-                base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE
-            )
+            return performance_launch(base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE)
         if base_name in ("train.sh", "setup_experiment.py", "launch_with_nemo_run.py") and given & {
             "--recipe",
             "--model",
@@ -234,11 +224,7 @@ def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> Launch
     source = context.find(name)
     table = read_table(source) if source is not None else None
     names_config = any(text.split("=", 1)[0] in (*_CONFIG_FILES, "--recipe") for text in texts)
-    if not (
-        _config_words(texts)
-        or (source is not None and _trains(source))
-        or (names_config and _is_bridge(name))
-    ):
+    if not (_config_words(texts) or (source is not None and _trains(source)) or (names_config and _is_bridge(name))):
         return None
     files: list[FileRef] = []
     flags: dict[str, Given] = {}
@@ -256,18 +242,9 @@ def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> Launch
         while at < len(texts):
             option, equals, _ = texts[at].partition("=")
             if option.startswith("--"):
-                has_value = (
-                    not equals
-                    and at + 1 < len(texts)
-                    and not texts[at + 1].startswith("-")
-                    and not _OVERRIDE.match(texts[at + 1])
-                )
-                text, span = value_of(
-                    line, at, texts[at][len(option) + 1 :] if equals else None, (at + 1,) if has_value else ()
-                )
-                flags[option.lstrip("-").replace("-", "_")] = Given(
-                    plain(text) if text is not None else True, span
-                )
+                has_value = not equals and at + 1 < len(texts) and not texts[at + 1].startswith("-") and not _OVERRIDE.match(texts[at + 1])
+                text, span = value_of(line, at, texts[at][len(option) + 1 :] if equals else None, (at + 1,) if has_value else ())
+                flags[option.lstrip("-").replace("-", "_")] = Given(plain(text) if text is not None else True, span)
                 taken.update((at, at + 1) if has_value else (at,))
                 at += 2 if has_value else 1
             else:
@@ -309,9 +286,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def _environment(invocation: Invocation, lines: Sequence[Line]) -> dict[str, Given]:
     env = {
-        name: given_text(text, span)
-        for name, (text, span) in invocation.env.items()
-        if not (name.startswith("SLURM_") and span is None)
+        name: given_text(text, span) for name, (text, span) in invocation.env.items() if not (name.startswith("SLURM_") and span is None)
     }
     for line in lines:
         texts = line.texts()
@@ -323,11 +298,7 @@ def _environment(invocation: Invocation, lines: Sequence[Line]) -> dict[str, Giv
                         env[name] = given_text(line.words[later].part(len(name) + 1), line.spans[later])
                     elif not texts[later].startswith("-"):
                         break
-            elif (
-                word in ("-e", "--env")
-                and index + 1 < len(texts)
-                and any(t in ("docker", "podman") for t in texts[:index])
-            ):
+            elif word in ("-e", "--env") and index + 1 < len(texts) and any(t in ("docker", "podman") for t in texts[:index]):
                 name, equals, _ = texts[index + 1].partition("=")
                 if equals and _VARIABLE.fullmatch(name):
                     env[name] = given_text(line.words[index + 1].part(len(name) + 1), line.spans[index + 1])

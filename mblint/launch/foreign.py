@@ -66,9 +66,7 @@ def foreign_launch(base: LaunchSpec, kind: str, name: str, line: Line) -> Launch
     texts = line.texts()
     if kind == "command" and name.startswith("megatron "):
         return _options(base, line, world=_swift_world(base))
-    if any(t.startswith("--actor-num-nodes") for t in texts) and any(
-        t.startswith("--actor-num-gpus-per-node") for t in texts
-    ):
+    if any(t.startswith("--actor-num-nodes") for t in texts) and any(t.startswith("--actor-num-gpus-per-node") for t in texts):
         return _options(base, line, world=None)
     return None
 
@@ -218,13 +216,7 @@ def _options(base: LaunchSpec, line: Line, world: int | Unknown | None) -> Launc
         else:
             word = None
         at += 1
-        value = (
-            True
-            if word is None
-            else _literal(word.chars)
-            if word.known
-            else Unknown(word.reason.reason, span)
-        )
+        value = True if word is None else _literal(word.chars) if word.known else Unknown(word.reason.reason, span)
         flags[name.lstrip("-").replace("-", "_")] = Given(value, span)
         if key:
             assigns.append(Assign(key, value, span))

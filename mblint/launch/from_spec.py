@@ -12,7 +12,7 @@ from mblint.evaluate.objects import get_attribute, set_attribute
 from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.site import SourceSite
 from mblint.evaluate.unknown import ABSENT, Unknown
-from mblint.evaluate.values import MISSING, ClassValue, FunctionValue, Instance, TrackedDict
+from mblint.evaluate.values import ClassValue, FunctionValue, Instance, TrackedDict
 from mblint.launch.heap_node import HeapNode, construct_value
 from mblint.launch.overrides import CliOverride, OverrideResult, Skipped, evaluate_overrides, write
 from mblint.launch.plain import plain
@@ -145,7 +145,6 @@ def config_of(session: Session, spec: LaunchSpec) -> Instance | None:
     """The config of a launch that names no recipe: built from a serialized config, or around a model id."""
     from mblint.launch.run import plain_config
 
-    machine = session.machine
     if spec.construct is not None:
         made = construct_value(session, spec.construct)
         return made if isinstance(made, Instance) else None
@@ -165,9 +164,7 @@ def _provider(session: Session, hf_id: Any) -> Any:
     if not isinstance(bridge, ClassValue):
         return machine.new_instance(None, "the upstream source has no AutoBridge")
     made = call(machine, get_attribute(machine, bridge, "from_hf_pretrained", None, frame), [hf_id], {}, None, frame)
-    provider = call(
-        machine, get_attribute(machine, made, "to_megatron_provider", None, frame), [], {"load_weights": False}, None, frame
-    )
+    provider = call(machine, get_attribute(machine, made, "to_megatron_provider", None, frame), [], {"load_weights": False}, None, frame)
     return provider if isinstance(provider, Instance) else machine.new_instance(None, "the model is not known")
 
 

@@ -18,9 +18,7 @@ TEXT_CONFIGS = ("text_encoder", "decoder", "generator", "text_config")
 SCALED_ROPE = ("llama3", "yarn", "longrope")
 """Kinds of rotary embedding that remember the length of the original training."""
 
-INTERNAL = frozenset(
-    {"_commit_hash", "_attn_implementation_internal", "_experts_implementation_internal", "_auto_class"}
-)
+INTERNAL = frozenset({"_commit_hash", "_attn_implementation_internal", "_experts_implementation_internal", "_auto_class"})
 ODD_ROPE = "rotary embedding settings that are not known"
 
 
@@ -67,18 +65,13 @@ def _labels(library: Library, instance: Instance, count: Any) -> None:
     if labels is None:
         library.put(instance, "num_labels", count if count is not None else 2)
     elif isinstance(labels, dict):
-        instance.attrs["id2label"] = {
-            int(key) if isinstance(key, str) and key.isdigit() else key: value
-            for key, value in labels.items()
-        }
+        instance.attrs["id2label"] = {int(key) if isinstance(key, str) and key.isdigit() else key: value for key, value in labels.items()}
 
 
 def _rope(library: Library, instance: Instance, given: dict[str, Any]) -> dict[str, Any]:
     """Keys of rotary embeddings, old or new, as one dict `rope_parameters`; returns the other keys."""
     attrs = instance.attrs
-    if any(
-        type(given.get(key)) is Unknown for key in ("rope_scaling", "rope_theta", "partial_rotary_factor")
-    ):
+    if any(type(given.get(key)) is Unknown for key in ("rope_scaling", "rope_theta", "partial_rotary_factor")):
         attrs["rope_parameters"] = Unknown(ODD_ROPE)
         return given
     if "rope_parameters" not in attrs and not (given.get("rope_scaling") and given.get("rope_theta")):
@@ -174,9 +167,7 @@ def to_dict(library: Library, value: Any, depth: int = 0) -> Any:
         return copy_value(library.machine, value)
     if value.cls is None or depth > 10:
         return Unknown(value.reason or "a configuration that is not known")
-    made = {
-        key: to_dict(library, inner, depth + 1) for key, inner in value.attrs.items() if key not in INTERNAL
-    }
+    made = {key: to_dict(library, inner, depth + 1) for key, inner in value.attrs.items() if key not in INTERNAL}
     if "_output_attentions" in made:
         made["output_attentions"] = made.pop("_output_attentions")
     if isinstance(made.get("dtype"), External):

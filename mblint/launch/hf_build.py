@@ -37,9 +37,7 @@ def build_open(library: Library, values: dict[str, Any], complete: bool) -> Inst
         if isinstance(inner, dict) and key.endswith("_config") and "quant" not in key:
             # A part that says of which model type it is, is configured like that type.
             cls = library.class_of(inner.get("model_type"), inner.get("architectures"))
-            given[key] = (
-                build(library, cls, inner) if cls is not None else build_open(library, inner, complete)
-            )
+            given[key] = build(library, cls, inner) if cls is not None else build_open(library, inner, complete)
     hf_base.finish(library, made, given)
     if not complete:
         for name in library.table["base"]["fields"]:
@@ -57,11 +55,7 @@ def construct(library: Library, name: str | None, instance: Instance, kwargs: di
     # Classes change the dicts that they get: the caller's stay as they are, those of one construction are
     # shared.
     inner, library.constructing = library.constructing, True
-    given = {
-        key: value if inner else copy_value(machine, value)
-        for key, value in kwargs.items()
-        if key is not None
-    }
+    given = {key: value if inner else copy_value(machine, value) for key, value in kwargs.items() if key is not None}
     mark = machine.mark()
     try:
         library.guarded(lambda: _initialize(library, name, instance, given))

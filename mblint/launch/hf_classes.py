@@ -197,9 +197,7 @@ class Library:
             space["attribute_map"] = dict(record["a"])
             space.update({shown: self._alias(held) for shown, held in record["a"].items() if shown != held})
         if "s" in record:
-            space["sub_configs"] = {
-                key: self.find(sub) or External(f"transformers.{sub}") for key, sub in record["s"].items()
-            }
+            space["sub_configs"] = {key: self.find(sub) or External(f"transformers.{sub}") for key, sub in record["s"].items()}
         for shown, (getter, setter) in record.get("p", {}).items():
             space[shown] = self._property(getter, setter)
         for method, function in record.get("f", {}).items():
@@ -233,20 +231,14 @@ class Library:
         """Attributes that a composite configuration shares with its text part."""
         base, parts = self.table["base"], record.get("s", {})
         text = parts.get("text_config")
-        names = (
-            {*self.fields_of(text), *base["fields"], *base["generation"]} if text in self.records else set()
-        )
+        names = {*self.fields_of(text), *base["fields"], *base["generation"]} if text in self.records else set()
 
         def shared(name: str) -> Property:
             kept = {kind: name in record["g"].get(kind, (name,)) for kind in ("get", "set")}
 
             def holder(instance: Instance, kind: str) -> Instance:
                 inner = instance.attrs.get("text_config")
-                return (
-                    inner
-                    if not kept[kind] and isinstance(inner, Instance) and name in inner.attrs
-                    else instance
-                )
+                return inner if not kept[kind] and isinstance(inner, Instance) and name in inner.attrs else instance
 
             def get(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
                 held = holder(args[0], "get").attrs.get(name, MISSING)
@@ -272,9 +264,7 @@ class Library:
             if isinstance(count, int) and 0 <= count < MOST_LABELS:
                 names = {index: f"LABEL_{index}" for index in range(count)}
                 m.write(args[0], "id2label", m.born(names), site, None)
-                m.write(
-                    args[0], "label2id", m.born({name: index for index, name in names.items()}), site, None
-                )
+                m.write(args[0], "label2id", m.born({name: index for index, name in names.items()}), site, None)
 
         return Property(Builtin("property", get), Builtin("property.setter", put))
 
@@ -290,16 +280,12 @@ class Library:
                 variables = {"c": args[0], parameter: args[1], "kw": {}}
                 self.guarded(lambda: run_steps(self, args[0], steps, variables))
 
-        return Property(
-            Builtin("property", get), Builtin("property.setter", put) if setter is not None else None
-        )
+        return Property(Builtin("property", get), Builtin("property.setter", put) if setter is not None else None)
 
     def _function(self, function: list[Any]) -> Builtin:
         def run(args: list[Any], kwargs: dict[str, Any]) -> Any:
             receiver, given = (args[0], args[1:]) if args and isinstance(args[0], Instance) else (None, args)
-            return self._run_function(
-                function, {"c": receiver, **dict(zip(function[0], given, strict=False)), **kwargs}
-            )
+            return self._run_function(function, {"c": receiver, **dict(zip(function[0], given, strict=False)), **kwargs})
 
         return _method("of a configuration", run)
 

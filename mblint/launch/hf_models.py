@@ -62,9 +62,7 @@ class Models:
         """model_type -> class, by AutoConfig.register in evaluated code."""
         self.built: dict[tuple[str, str | None], Instance] = {}
 
-    def config(
-        self, name: Any, kwargs: Mapping[str, Any] | None = None, cls: ClassValue | None = None
-    ) -> Instance:
+    def config(self, name: Any, kwargs: Mapping[str, Any] | None = None, cls: ClassValue | None = None) -> Instance:
         """The configuration of a model by id or folder; without facts, one of which nothing is known."""
         kwargs = kwargs or {}
         subfolder = kwargs.get("subfolder")
@@ -72,9 +70,7 @@ class Models:
         if problem is not None:
             return self.machine.new_instance(None, problem)
         changed = {
-            key: value
-            for key, value in kwargs.items()
-            if key in AT_CONSTRUCTION and not (key.endswith("dtype") and value == "auto")
+            key: value for key, value in kwargs.items() if key in AT_CONSTRUCTION and not (key.endswith("dtype") and value == "auto")
         }
         if changed or cls is not None:
             made = self._build(name, subfolder or None, changed, cls)
@@ -106,9 +102,7 @@ class Models:
         else:
             self.library.put(made, key, value)
 
-    def _build(
-        self, name: str, subfolder: str | None, changed: dict[str, Any], cls: ClassValue | None
-    ) -> Instance:
+    def _build(self, name: str, subfolder: str | None, changed: dict[str, Any], cls: ClassValue | None) -> Instance:
         facts = self.source.facts(name, subfolder)
         library = self.library
         values = library.fresh({**(facts.config or {})})
@@ -150,15 +144,11 @@ class Models:
         if values.get("architectures"):
             return
         known = self.library.table["architectures"]
-        fitting = [
-            name for name, kind in known.items() if kind == model_type and name in self.bridges.bridges
-        ]
+        fitting = [name for name, kind in known.items() if kind == model_type and name in self.bridges.bridges]
         one = len(fitting) == 1
         values["architectures"] = fitting if one else Unknown("the model's architectures are not known")
 
-    def _forget_absent(
-        self, made: Instance, given: Mapping[str, Any], facts: ModelFacts, part: bool = False
-    ) -> None:
+    def _forget_absent(self, made: Instance, given: Mapping[str, Any], facts: ModelFacts, part: bool = False) -> None:
         """Keys in which models of one architecture differ are not known when facts in part lack them."""
         unsure = NOT_SHARED
         if part and not self.library.table["base"]["rope"]:
@@ -174,9 +164,7 @@ class Models:
 
     # --- what evaluated code calls --------------------------------------------------------------------
 
-    def from_pretrained(
-        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
-    ) -> Any:
+    def from_pretrained(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         """AutoConfig.from_pretrained(id or folder, **arguments)"""
         rest = dict(kwargs)
         named = rest.pop("pretrained_model_name_or_path", None)

@@ -149,9 +149,7 @@ def _put(library: Library, instance: Instance | None, name: str, value: Any) -> 
         library.put(instance, name, value)
 
 
-def _forget(
-    library: Library, instance: Instance | None, steps: Steps, variables: dict[str, Any], reason: str
-) -> None:
+def _forget(library: Library, instance: Instance | None, steps: Steps, variables: dict[str, Any], reason: str) -> None:
     for kind, name in assigned_names(steps):
         if kind == "l":
             variables[name] = Unknown(reason)

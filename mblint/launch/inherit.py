@@ -29,9 +29,7 @@ def with_defaults(root: Dict, path: str, read_file: ReadFile) -> tuple[Dict, lis
     return _inherited(root, path, read_file, (), missing), missing
 
 
-def _inherited(
-    root: Dict, path: str, read_file: ReadFile, trail: tuple[str, ...], missing: list[str]
-) -> Dict:
+def _inherited(root: Dict, path: str, read_file: ReadFile, trail: tuple[str, ...], missing: list[str]) -> Dict:
     names = root.items.get("defaults")
     if names is None:
         return root
@@ -73,9 +71,7 @@ def _merge_override(base: Dict, over: Dict) -> None:
 _VARIABLE = re.compile(r"\$\{([^:{}]+)(?::([^}]*))?\}")
 
 
-def with_extends(
-    text: str, path: str, read_file: ReadFile, env: Mapping[str, Any], assumed: dict[str, Any]
-) -> tuple[Dict, list[str]]:
+def with_extends(text: str, path: str, read_file: ReadFile, env: Mapping[str, Any], assumed: dict[str, Any]) -> tuple[Dict, list[str]]:
     """A Primus file: environment variables put in, laid over the presets that `extends:` names, later ones
     winning.
 

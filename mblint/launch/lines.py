@@ -22,7 +22,9 @@ def read_launches(source: str) -> list[Launch]:
         try:
             text = Path(source).read_text(encoding="utf-8")
         except OSError as error:
-            raise UserError(f"--launches {source}: {error.strerror or error}", "name a file of JSON lines, or - for standard input") from None
+            raise UserError(
+                f"--launches {source}: {error.strerror or error}", "name a file of JSON lines, or - for standard input"
+            ) from None
         except UnicodeDecodeError:
             raise UserError(f"--launches {source}: not UTF-8", "save it as UTF-8") from None
     return list(parse_launches(text.splitlines(), source))

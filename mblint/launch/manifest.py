@@ -36,9 +36,7 @@ def read_commands(
 
 
 class _Reader:
-    def __init__(
-        self, text: str, path: str, places: Places, source_of: Callable[[str], str | None] | None
-    ) -> None:
+    def __init__(self, text: str, path: str, places: Places, source_of: Callable[[str], str | None] | None) -> None:
         self.text = text
         self.path = path
         self.places = places
@@ -100,9 +98,7 @@ class _Reader:
         if len(node.text) < 20 or not may_launch(node.text):
             return
         env, world, gpu = self.around(above)
-        reading = read_script(
-            self.words(node), self.path, self.places, self.source_of, env=env, world=world, gpu=gpu
-        )
+        reading = read_script(self.words(node), self.path, self.places, self.source_of, env=env, world=world, gpu=gpu)
         self.found.extend(reading.launches)
 
     def around(self, above: list[source.Mapping]) -> tuple[dict[str, Given], Given | None, Given | None]:
@@ -115,9 +111,7 @@ class _Reader:
                 env.update(self.environment(source.get(mapping, key)))
             slurm = source.get(mapping, "slurm_config")
             nodes = self.number(source.get(slurm, "nodes"))
-            per_node = self.number(source.get(slurm, "ntasks_per_node")) or self.number(
-                source.get(slurm, "gpus_per_node")
-            )
+            per_node = self.number(source.get(slurm, "ntasks_per_node")) or self.number(source.get(slurm, "gpus_per_node"))
             if per_node is not None:
                 world = product(nodes or Given(1), per_node)
             gpu = self.gpu(mapping) or gpu
@@ -133,11 +127,7 @@ class _Reader:
             for item in node.items:
                 name, value = source.get_text(item, "name"), source.get(item, "value")
                 if name is not None:
-                    env[name] = (
-                        self.value(value)
-                        if value is not None
-                        else Given(Unknown(f"{name} is taken from elsewhere"))
-                    )
+                    env[name] = self.value(value) if value is not None else Given(Unknown(f"{name} is taken from elsewhere"))
                 elif isinstance(item, source.Mapping) and len(item.pairs) == 1:
                     key, value = item.pairs[0]
                     if isinstance(key, source.Scalar) and isinstance(value, source.Scalar):
@@ -160,9 +150,7 @@ class _Reader:
             return None
         if node.text.isdigit():
             return Given(int(node.text), node.span)
-        return Given(
-            Unknown(f"{node.text!r} is filled in when the manifest is rendered", node.span), node.span
-        )
+        return Given(Unknown(f"{node.text!r} is filled in when the manifest is rendered", node.span), node.span)
 
     @staticmethod
     def gpu(mapping: source.Mapping) -> Given | None:
@@ -181,13 +169,7 @@ class _Reader:
         words: list[Text] = []
         for key in ("command", "args"):
             value = source.get(node, key)
-            items = (
-                value.items
-                if isinstance(value, source.SequenceNode)
-                else [value]
-                if value is not None
-                else []
-            )
+            items = value.items if isinstance(value, source.SequenceNode) else [value] if value is not None else []
             for item in items:
                 if not isinstance(item, source.Scalar):
                     return False

@@ -102,9 +102,7 @@ def copied(node: Tree) -> Tree:
     if isinstance(node, Leaf):
         return Leaf(node.value, node.span, node.written)
     if isinstance(node, Dict):
-        return Dict(
-            {key: copied(item) for key, item in node.items.items()}, node.span, node.written, dict(node.keys)
-        )
+        return Dict({key: copied(item) for key, item in node.items.items()}, node.span, node.written, dict(node.keys))
     return List([copied(item) for item in node.items], node.span, node.written)
 
 
@@ -211,17 +209,13 @@ class Config:
                 target.items[key] = copied(new)
             elif isinstance(old, Leaf):
                 if isinstance(old.value, Unknown):
-                    target.items[key] = Leaf(
-                        Unknown(f"merged over a value that is unknown: {old.value.reason}"), new.span
-                    )
+                    target.items[key] = Leaf(Unknown(f"merged over a value that is unknown: {old.value.reason}"), new.span)
                 else:
                     target.items[key] = copied(new)
             else:
                 self._merge_containers(old, new, here, struct)
 
-    def _merge_containers(
-        self, old: Dict | List, new: Dict | List, path: tuple[Any, ...], struct: bool
-    ) -> None:
+    def _merge_containers(self, old: Dict | List, new: Dict | List, path: tuple[Any, ...], struct: bool) -> None:
         if isinstance(old, Dict) and isinstance(new, Dict):
             self._merge(old, new, path, struct)
         elif isinstance(old, List) and isinstance(new, List):
@@ -259,9 +253,7 @@ class Config:
             nested, name = self.child(container, part)
             if not isinstance(nested, (Dict, List)):
                 if isinstance(nested, Leaf) and isinstance(nested.value, Unknown):
-                    raise UnknownContainer(
-                        f"{dotted(parts[: depth + 1])!r} is unknown: {nested.value.reason}", span
-                    )
+                    raise UnknownContainer(f"{dotted(parts[: depth + 1])!r} is unknown: {nested.value.reason}", span)
                 nested = Dict({}, span)
                 self._store(container, name, nested, parts[: depth + 1], force, span)
             container = nested
@@ -368,9 +360,7 @@ class Config:
         finally:
             stack.pop()
 
-    def _join(
-        self, parts: Sequence[str | syntax.Interpolation], path: tuple[Any, ...], stack: list[int], node: Leaf
-    ) -> Any:
+    def _join(self, parts: Sequence[str | syntax.Interpolation], path: tuple[Any, ...], stack: list[int], node: Leaf) -> Any:
         texts = []
         for part in parts:
             if isinstance(part, str):
@@ -391,9 +381,7 @@ class Config:
             return found.value  # resolved already: a result that holds `${` is not read again
         return self.plain(found, path) if isinstance(found, (Dict, List)) else found
 
-    def _interpolate(
-        self, part: syntax.Interpolation, path: tuple[Any, ...], stack: list[int], node: Leaf
-    ) -> Any:
+    def _interpolate(self, part: syntax.Interpolation, path: tuple[Any, ...], stack: list[int], node: Leaf) -> Any:
         if isinstance(part, syntax.ResolverCall):
             return self._call(part, path, stack, node)
         keys = []
@@ -403,9 +391,7 @@ class Config:
                 if isinstance(value, Unknown):
                     return value
                 if not isinstance(value, str):
-                    raise OmegaError(
-                        f"{dotted(path)!r}: {value!r} is used as a key in an interpolation", node.span
-                    )
+                    raise OmegaError(f"{dotted(path)!r}: {value!r} is used as a key in an interpolation", node.span)
                 key = value
             keys.append(key)
         found = self._lookup("." * part.dots + ".".join(keys), path, stack, node)
@@ -420,9 +406,7 @@ class Config:
             key = key[1:]
             while key.startswith("."):
                 if not base:
-                    raise OmegaError(
-                        f"{dotted(path)!r}: the relative interpolation leaves the config", node.span
-                    )
+                    raise OmegaError(f"{dotted(path)!r}: the relative interpolation leaves the config", node.span)
                 base, key = base[:-1], key[1:]
         start = self._at(base)
         if start is None:
@@ -465,12 +449,7 @@ class Config:
         for depth, key in enumerate(keys):
             found, name = self.child(node, key)
             path = (*path, name)
-            if (
-                isinstance(found, Leaf)
-                and missing_is_error
-                and isinstance(found.value, str)
-                and found.value == MISSING
-            ):
+            if isinstance(found, Leaf) and missing_is_error and isinstance(found.value, str) and found.value == MISSING:
                 raise OmegaError(f"{dotted(path)!r} is marked as missing (???)", found.span)
             if found is not None:
                 found = self._deref(found, path, stack)
@@ -481,19 +460,14 @@ class Config:
             if isinstance(found, Leaf):
                 if isinstance(found.value, Unknown):
                     return found
-                raise _NotContainer(
-                    f"{dotted(path)!r} is no container and cannot hold {keys[depth + 1]!r}", found.span
-                )
+                raise _NotContainer(f"{dotted(path)!r} is no container and cannot hold {keys[depth + 1]!r}", found.span)
             node = found
         return None
 
     # ---------------------------------------------------------------- resolvers
 
     def _call(self, call: syntax.ResolverCall, path: tuple[Any, ...], stack: list[int], node: Leaf) -> Any:
-        names = [
-            self._value(self._interpolate(n, path, stack, node), path) if not isinstance(n, str) else n
-            for n in call.name
-        ]
+        names = [self._value(self._interpolate(n, path, stack, node), path) if not isinstance(n, str) else n for n in call.name]
         if any(isinstance(name, Unknown) for name in names):
             return Unknown("the name of a resolver is unknown", node.span)
         name = ".".join(str(part) for part in names)
@@ -520,9 +494,7 @@ class Config:
                 return {key: self._argument(item, path, stack, node) for key, item in element.items}
         return self._value(self._interpolate(element, path, stack, node), path)
 
-    def _resolver(
-        self, name: str, args: list[Any], path: tuple[Any, ...], stack: list[int], node: Leaf
-    ) -> Any:
+    def _resolver(self, name: str, args: list[Any], path: tuple[Any, ...], stack: list[int], node: Leaf) -> Any:
         if name == "oc.env":
             return self._environment(*args, node=node)
         if name == "oc.decode":
@@ -571,16 +543,10 @@ class Config:
         base = path[:-1] if key.startswith(".") else ()
         start = self._at(base)
         try:
-            found = (
-                self._select(start, split_key(key.lstrip(".")), base, stack, False)
-                if start is not None
-                else None
-            )
+            found = self._select(start, split_key(key.lstrip(".")), base, stack, False) if start is not None else None
         except _NotContainer:
             found = None
-        if found is None or (
-            isinstance(found, Leaf) and isinstance(found.value, str) and found.value == MISSING
-        ):
+        if found is None or (isinstance(found, Leaf) and isinstance(found.value, str) and found.value == MISSING):
             return default[0] if default else None
         return found
 

@@ -116,9 +116,7 @@ def _base_tree(value: Any, name: str, key: str, excluded: dict[str, Any]) -> Tre
             return Leaf(value.name, written=False)
         if value.kind in ("enum", "class"):
             return Leaf(value, written=False)
-        short = (
-            activation_name(value.name) if value.kind == "function" and name in ACTIVATION_FIELDS else None
-        )
+        short = activation_name(value.name) if value.kind == "function" and name in ACTIVATION_FIELDS else None
         if short:
             return Leaf(short, written=False)
         excluded[key] = value
@@ -193,22 +191,16 @@ def _apply_cli(config: Config, override: CliOverride, result: OverrideResult) ->
         raise OmegaError(str(error), override.span) from None
     key, value = parsed.key, parsed.value if override.unknown is None else override.unknown
     if parsed.package is not None:
-        raise OmegaError(
-            f"{override.text!r}: {key!r} is no config group (`@` selects a package of one)", override.span
-        )
+        raise OmegaError(f"{override.text!r}: {key!r} is no config group (`@` selects a package of one)", override.span)
     if isinstance(value, hydra.Sweep):
-        raise OmegaError(
-            f"{override.text!r} is a sweep over several values, and a launch takes one", override.span
-        )
+        raise OmegaError(f"{override.text!r} is a sweep over several values, and a launch takes one", override.span)
     if isinstance(value, hydra.Shuffled):
         value = Unknown("shuffle() differs from run to run", override.span)
     try:
         if parsed.kind == "delete":
             config.delete(key, value)
         elif parsed.kind == "add" and _exists(config, key) and not isinstance(value, (dict, list)):
-            raise OmegaError(
-                f"{override.text!r}: {key!r} exists already; `+` only adds, use {key}=... or ++{key}=..."
-            )
+            raise OmegaError(f"{override.text!r}: {key!r} exists already; `+` only adds, use {key}=... or ++{key}=...")
         else:
             config.update(key, value, override.span, force=parsed.kind in ("add", "force_add"))
     except omega.UnknownContainer as error:
@@ -272,15 +264,9 @@ def _collect(
         if isinstance(value, dict) and "_target_" in value:
             built = construct(value, _span(item))
             result.assignments.append(Assignment(key, built, _span(item)))
-            result.assignments.extend(
-                Assignment(other, kept, None)
-                for other, kept in excluded.items()
-                if other.startswith(key + ".")
-            )
+            result.assignments.extend(Assignment(other, kept, None) for other, kept in excluded.items() if other.startswith(key + "."))
             continue
-        result.assignments.append(
-            Assignment(key, _converted(name, value, current), _span(item), dict(_spans(item)))
-        )
+        result.assignments.append(Assignment(key, _converted(name, value, current), _span(item), dict(_spans(item))))
 
 
 def _changed(after: Tree, before: Tree) -> bool:
@@ -292,20 +278,14 @@ def _changed(after: Tree, before: Tree) -> bool:
             return True
         return any(_changed(item, before.items[key]) for key, item in after.items.items())
     assert isinstance(after, List) and isinstance(before, List)
-    return (
-        after.written
-        or len(after.items) != len(before.items)
-        or any(map(_changed, after.items, before.items))
-    )
+    return after.written or len(after.items) != len(before.items) or any(map(_changed, after.items, before.items))
 
 
 def _span(node: Tree) -> Span | None:
     """The place that wrote a node: the last written one below it, for a container that was only added to."""
     if isinstance(node, Leaf) or node.span is not None:
         return node.span
-    spans = [
-        item.span for _, item in omega.walk(node) if isinstance(item, Leaf) and item.written and item.span
-    ]
+    spans = [item.span for _, item in omega.walk(node) if isinstance(item, Leaf) and item.written and item.span]
     return max(spans) if spans else None
 
 
@@ -331,9 +311,7 @@ def construct(value: Any, span: Span | None = None) -> Any:
     if isinstance(value, Mapping):
         target = value.get("_target_")
         inner = {
-            key: construct(item, span)
-            for key, item in value.items()
-            if key not in ("_target_", "_call_", "_partial_", "_args_", "_name_")
+            key: construct(item, span) for key, item in value.items() if key not in ("_target_", "_call_", "_partial_", "_args_", "_name_")
         }
         if not isinstance(target, str):
             return {key: construct(item, span) for key, item in value.items()}

@@ -62,6 +62,7 @@ def install(session: Session) -> None:
         return Unknown("weights that are not known")
 
     machine.special_functions["megatron.core.datasets.utils.normalize"] = normalize
+
     def group(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         return External("a process group")
 

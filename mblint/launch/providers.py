@@ -120,9 +120,7 @@ class Providers:
         given = {k: v for k, v in kwargs.items() if k not in ("path", "max_retries", "base_delay")}
         return self.models.config(args[0] if args else kwargs.get("path"), given)
 
-    def _from_hf_pretrained(
-        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
-    ) -> Any:
+    def _from_hf_pretrained(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         cls = args[0] if args and isinstance(args[0], ClassValue) else self._auto_bridge()
         path = args[1] if len(args) > 1 else kwargs.get("path")
         # Which revision facts belong to is not known, so it cannot choose among them.
@@ -148,9 +146,7 @@ class Providers:
                 made.attrs[KEY] = (path,)
                 return made
             return self._unknown_bridge(cls, path, getattr(made, "reason", ""))
-        pristine = self.memory.get(
-            ("bridge", key), lambda: self._run(function, [cls, path], rest, None, frame)
-        )
+        pristine = self.memory.get(("bridge", key), lambda: self._run(function, [cls, path], rest, None, frame))
         if pristine.cls is None:
             return self._unknown_bridge(cls, path, pristine.reason)
         pristine.attrs[KEY] = key
@@ -164,9 +160,7 @@ class Providers:
         made.attrs[KEY] = (path,)
         return made
 
-    def _to_megatron_provider(
-        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
-    ) -> Any:
+    def _to_megatron_provider(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         bridge = args[0] if args else None
         load = args[1] if len(args) > 1 else kwargs.get("load_weights", True)
         function = self._method("to_megatron_provider")
@@ -212,9 +206,7 @@ class Providers:
             return Unknown(config.reason or "the model's architecture is not known")
         return any(self._has_bridge(name) for name in names or ())
 
-    def _validate_config(
-        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
-    ) -> Any:
+    def _validate_config(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         config = args[1] if len(args) > 1 else kwargs.get("config")
         if not isinstance(config, Instance) or config.cls is None:
             return None
@@ -231,9 +223,7 @@ class Providers:
         problem = ExceptionValue(ValueError, (f"this megatron-bridge has no bridge for {what}",))
         raise Raised(problem, site, frame.trace)
 
-    def _model_bridge(
-        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
-    ) -> Any:
+    def _model_bridge(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         from mblint.evaluate.calls import instantiate
         from mblint.evaluate.objects import get_attribute
 
@@ -261,9 +251,7 @@ class Providers:
             bridge.attrs.update(hf_pretrained=config, hf_config=config, export_weight_dtype="bf16")
         return bridge
 
-    def _register_bridge(
-        self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
-    ) -> Any:
+    def _register_bridge(self, m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         source, cls = kwargs.get("source"), kwargs.get("bridge_class")
         name = source.name.rpartition(".")[2] if isinstance(source, External) else source
         if isinstance(name, str) and isinstance(cls, ClassValue) and not _is_upstream(cls):
@@ -308,9 +296,7 @@ class Providers:
         found = self.machine.modules.import_from(*place)
         return found if isinstance(found, ClassValue) else None
 
-    def _run(
-        self, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
-    ) -> Any:
+    def _run(self, function: FunctionValue, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         """Run the source of a method. What it refuses is raised; what breaks inside is not known."""
         from mblint.evaluate.calls import run_function
 

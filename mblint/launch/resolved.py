@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from mblint.evaluate.codec import NotKnown, encode, flatten
 from mblint.evaluate.machine import PHASE_LAUNCH, PHASE_OVERRIDE
+from mblint.evaluate.modules import Module
 from mblint.evaluate.site import Site
 from mblint.evaluate.unknown import ABSENT, Absent, Unknown
 from mblint.evaluate.values import MISSING, ClassValue, External, Field, FunctionValue, Instance, Property, TrackedDict
@@ -45,9 +47,7 @@ class ResolvedLaunch:
         self.body: Span | None = None
         """The whole recipe function; `span` is its first line."""
         world = session.world
-        self.world_size: int | Unknown = (
-            world.world_size if world.world_size is not None else Unknown("the number of GPUs is not known")
-        )
+        self.world_size: int | Unknown = world.world_size if world.world_size is not None else Unknown("the number of GPUs is not known")
         self.gpu: str | Unknown = world.gpu if world.gpu is not None else Unknown("the GPU type is not known")
         self.versions: Mapping[str, str] = session.versions
         self.env_known = env_known
@@ -81,7 +81,7 @@ class ResolvedLaunch:
         before: dict[str, Any] = {}
         flatten(self.cfg, "", before)
         self._before = before
-        self.env  # noqa: B018 - merged before the launch path applies env_vars to the process
+        _ = self.env  # merged before the launch path applies env_vars to the process
 
     def get(self, key: str) -> object:
         section, _, name = key.rpartition(".")
@@ -200,7 +200,9 @@ class ResolvedLaunch:
             if isinstance(given, dict):
                 for name, value in given.items():
                     if isinstance(name, str):
-                        merged[name] = value if isinstance(value, Unknown) else str(value) if not isinstance(value, Instance) else Unknown("an object")
+                        merged[name] = (
+                            value if isinstance(value, Unknown) else str(value) if not isinstance(value, Instance) else Unknown("an object")
+                        )
             for name, value in self.session.world.env.items():
                 if value is not MISSING:
                     merged[name] = value if isinstance(value, Unknown) else str(value)
@@ -239,9 +241,8 @@ class ResolvedLaunch:
         if write is None or not isinstance(write.site, Site):
             return []
         found: list[str] = []
-        for statement in ast.walk(write.site.module.tree):
-            if not isinstance(statement, ast.Assign) or write.site.node not in statement.targets:
-                continue
+        statement = _assignments(write.site.module).get(write.site.node)
+        if statement is not None:
             for node in ast.walk(statement.value):
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                     parts = ast.unparse(node).split(".")[1:]
@@ -300,6 +301,12 @@ class ResolvedLaunch:
         """0 recipe (or default), 1 override, 2 launch path: who wrote the value that holds."""
         writes = self.all_writes(key)
         return writes[-1].phase if writes else 0
+
+
+@lru_cache(maxsize=256)
+def _assignments(module: Module) -> dict[ast.AST, ast.Assign]:
+    """Target -> the assignment that it stands in, for all of a module."""
+    return {target: statement for statement in ast.walk(module.tree) if isinstance(statement, ast.Assign) for target in statement.targets}
 
 
 def comment_text(session: Session, span: Span) -> list[str]:

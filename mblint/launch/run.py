@@ -107,9 +107,7 @@ def paths_of(session: Session, function: FunctionValue) -> list[list[bool]]:
     return found
 
 
-def _call_recipe(
-    session: Session, function: FunctionValue, decisions: list[bool], given: dict[str, Any] | None = None
-) -> Instance:
+def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool], given: dict[str, Any] | None = None) -> Instance:
     machine = session.machine
     machine.phase, machine.go_on = PHASE_RECIPE, False
     machine.steps, machine.depth, machine.speculation = 0, 0, 0
@@ -313,7 +311,9 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
         if launch.spec is not None:
             span = launch.spec.recipe_span or launch.spec.span or span
         apply_set(session, cfg, launch)
-        resolved = ResolvedLaunch(session, cfg, launch.id if launch.spec is not None else launch.recipe or launch.id or "plain", span, world.env_known)
+        resolved = ResolvedLaunch(
+            session, cfg, launch.id if launch.spec is not None else launch.recipe or launch.id or "plain", span, world.env_known
+        )
         resolved.skipped = skipped
         resolved.body = body
         resolved.condition = condition

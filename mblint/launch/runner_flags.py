@@ -165,11 +165,7 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
     name = recipe.value if recipe else None
     if recipe is None and "model" in flags:
         model = flags["model"]
-        task = (
-            {"pretrain": "pretrain", "sft": "sft", "lora": "peft", "dora": "peft"}.get(str(mode.value))
-            if mode
-            else None
-        )
+        task = {"pretrain": "pretrain", "sft": "sft", "lora": "peft", "dora": "peft"}.get(str(mode.value)) if mode else None
         if isinstance(model.value, str) and task:
             name, recipe = f"{model.value}_{task}_config", model
     if isinstance(name, Unknown):
@@ -180,9 +176,7 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
         if inferred:
             flags["mode"] = Given(inferred, recipe.span if recipe else None)
     kwargs = {}
-    scheme = flags.get("peft_scheme") or (
-        flags.get("mode") if flags.get("mode", Given("")).value in ("lora", "dora") else None
-    )
+    scheme = flags.get("peft_scheme") or (flags.get("mode") if flags.get("mode", Given("")).value in ("lora", "dora") else None)
     if scheme is not None:
         kwargs["peft_scheme"] = scheme
     benchmark = isinstance(name, str) and _BENCHMARK_NAME.search(name) is not None
@@ -240,11 +234,7 @@ def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec
     model = text("model_recipe_name")
     if model is None and "model_size" in flags:
         family, size = text("model_family_name"), text("model_size")
-        model = (
-            f"{family}_{size}"
-            if isinstance(family, str) and isinstance(size, str)
-            else Unknown("the model's size is unknown")
-        )
+        model = f"{family}_{size}" if isinstance(family, str) and isinstance(size, str) else Unknown("the model's size is unknown")
     task, gpu = text("task", "pretrain"), text("gpu")
     precision, variant = text("compute_dtype", "bf16"), text("config_variant")
     if precision == "fp8" and isinstance(text("fp8_recipe"), str):
@@ -256,12 +246,7 @@ def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec
     if isinstance(model, str) and isinstance(task, str):
         if library:
             name = f"{model.lower()}_{task}_config"
-        elif (
-            isinstance(gpu, str)
-            and isinstance(precision, str)
-            and isinstance(world, int)
-            and not isinstance(variant, Unknown)
-        ):
+        elif isinstance(gpu, str) and isinstance(precision, str) and isinstance(world, int) and not isinstance(variant, Unknown):
             kind = f"{precision_name(precision)}{variant_suffix(variant)}"
             name = f"{model.lower()}_{task}_{world}gpu_{gpu}_{kind}_config"
     env = dict(base.env)

@@ -69,9 +69,7 @@ def _unified(spec: LaunchSpec, target: Target, benchmark: bool) -> None:
     flags = spec.flags
     dataset = flags.get("dataset")
     if benchmark and dataset is None and _task(spec) in ("sft", "peft"):
-        target.call(
-            f"{DATASET_UTILS}:build_dataset_config", (Section(""), "mock"), "dataset", "benchmark default"
-        )
+        target.call(f"{DATASET_UTILS}:build_dataset_config", (Section(""), "mock"), "dataset", "benchmark default")
     if dataset is not None:
         name = dataset.value
         if isinstance(name, Unknown):
@@ -188,9 +186,7 @@ def canonical_gpus(recipe: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _weak_scaling(
-    spec: LaunchSpec, target: Target, keys: set[str], before: int | Unknown, batch: Any
-) -> None:
+def _weak_scaling(spec: LaunchSpec, target: Target, keys: set[str], before: int | Unknown, batch: Any) -> None:
     """Keep the samples of each data parallel rank: the global batch grows and shrinks with the ranks."""
     if keys & {"train", "train.global_batch_size"}:
         return
@@ -200,12 +196,7 @@ def _weak_scaling(
         if isinstance(value, Unknown):
             target.set("train.global_batch_size", value, None, "weak scaling")
             return
-    if (
-        gpus is None
-        or not isinstance(batch, int)
-        or isinstance(before, Unknown)
-        or isinstance(after, Unknown)
-    ):
+    if gpus is None or not isinstance(batch, int) or isinstance(before, Unknown) or isinstance(after, Unknown):
         return
     if isinstance(world, Unknown) or gpus % before or world % after:
         return  # the runner refuses this; the grid checks say so
@@ -227,9 +218,7 @@ def _finetuning_cp(spec: LaunchSpec, target: Target) -> None:
     mode = spec.flags.get("mode", Given(None)).value
     if mode == "pretrain" or mode is None:
         return
-    if all(
-        target.get(f"dataset.{n}") is ABSENT for n in ("enable_offline_packing", "enable_in_batch_packing")
-    ):
+    if all(target.get(f"dataset.{n}") is ABSENT for n in ("enable_offline_packing", "enable_in_batch_packing")):
         return
     sizes = [_number(target.get("model.context_parallel_size"))]
     evaluation = target.get("dist.eval_context_parallel_size")
@@ -345,10 +334,7 @@ def _performance(spec: LaunchSpec, target: Target) -> None:
         put("model.tensor_model_parallel_size", tensor.value, "tensor_model_parallel_size")
         wide = tensor.value if isinstance(tensor.value, Unknown) else tensor.value > 1
         put("model.sequence_parallel", wide, "tensor_model_parallel_size")
-    if (
-        "virtual_pipeline_model_parallel_size" in flags
-        and flags["virtual_pipeline_model_parallel_size"].value != -1
-    ):
+    if "virtual_pipeline_model_parallel_size" in flags and flags["virtual_pipeline_model_parallel_size"].value != -1:
         name = "virtual_pipeline_model_parallel_size"
         put(f"model.{name}", flags[name].value, name)
     for flag, key in _SIZES.items():
@@ -372,10 +358,7 @@ def _performance(spec: LaunchSpec, target: Target) -> None:
         target.set("dist.use_tp_pp_dp_mapping", True, None, "PEFT with pipeline stages")
     if "deterministic" in flags:
         target.call(DETERMINISM, (Section(""),), None, "--deterministic")
-    if (
-        flags.get("compute_dtype", Given("bf16")).value == "bf16"
-        and target.get("optimizer.optimizer") == "adam"
-    ):
+    if flags.get("compute_dtype", Given("bf16")).value == "bf16" and target.get("optimizer.optimizer") == "adam":
         target.set("optimizer.use_precision_aware_optimizer", True, None, "performance runner")
 
 
@@ -395,14 +378,10 @@ def _graphs(spec: LaunchSpec, target: Target) -> None:
     if isinstance(scope.value, Unknown):
         target.set("model.cuda_graph_modules", scope.value, scope.span, "--cuda_graph_scope")
     elif "full_iteration" in scope.value:
-        target.call(
-            f"{module}:set_full_iteration_cuda_graph", (Section("model"),), None, "--cuda_graph_scope"
-        )
+        target.call(f"{module}:set_full_iteration_cuda_graph", (Section("model"),), None, "--cuda_graph_scope")
         target.set("rerun_state_machine.check_for_nan_in_loss", False, scope.span, "--cuda_graph_scope")
     else:
-        target.call(
-            f"{module}:set_cuda_graph_modules", (Section("model"), scope.value), None, "--cuda_graph_scope"
-        )
+        target.call(f"{module}:set_cuda_graph_modules", (Section("model"), scope.value), None, "--cuda_graph_scope")
 
 
 def _recompute(spec: LaunchSpec, target: Target) -> None:
@@ -436,9 +415,7 @@ def _overlap(spec: LaunchSpec, target: Target) -> None:
     if target.get("comm_overlap") is None:
         tensor = target.get("model.tensor_model_parallel_size")
         wide = tensor if isinstance(tensor, Unknown) else isinstance(tensor, int) and tensor > 1
-        built = Construct(
-            "megatron.bridge.training.comm_overlap.CommOverlapConfig", (), {"tp_comm_overlap": wide}
-        )
+        built = Construct("megatron.bridge.training.comm_overlap.CommOverlapConfig", (), {"tp_comm_overlap": wide})
         target.set("comm_overlap", built, flag.span, "--moe_a2a_overlap")
     for key, value in (
         ("comm_overlap.overlap_moe_expert_parallel_comm", True),
@@ -489,9 +466,7 @@ def _performance_dataset(spec: LaunchSpec, target: Target) -> None:
 
 
 def _workers(target: Target) -> dict[str, Any]:
-    found = {
-        name: target.get(f"dataset.{name}") for name in ("num_workers", "pin_memory", "persistent_workers")
-    }
+    found = {name: target.get(f"dataset.{name}") for name in ("num_workers", "pin_memory", "persistent_workers")}
     return {name: value for name, value in found.items() if value is not ABSENT}
 
 
@@ -502,9 +477,7 @@ def _model_layouts(spec: LaunchSpec, target: Target) -> None:
     layout = flags.get("pipeline_model_parallel_layout")
     sizes = "pipeline_model_parallel_size" in flags or "virtual_pipeline_model_parallel_size" in flags
     if model == "deepseek_v3" and (sizes or layout is not None):
-        function = (
-            "megatron.bridge.recipes.deepseek.deepseek_v3:set_deepseek_v3_pipeline_model_parallel_layout"
-        )
+        function = "megatron.bridge.recipes.deepseek.deepseek_v3:set_deepseek_v3_pipeline_model_parallel_layout"
         arguments = (Section("model"), layout.value if layout is not None else None)
         target.call(function, arguments, None, "layout of the performance runner")
     key = "model.pipeline_model_parallel_layout"

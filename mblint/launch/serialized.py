@@ -62,6 +62,4 @@ def _object(config: Config, node: Dict, target: str, path: tuple[Any, ...]) -> A
         if place is not None:
             spans[key] = place
     partial = _flag(config, node, "_partial_", False, path)
-    return Construct(
-        target, tuple(args) if isinstance(args, list) else (args,), kwargs, True, partial, node.span, spans
-    )
+    return Construct(target, tuple(args) if isinstance(args, list) else (args,), kwargs, True, partial, node.span, spans)

@@ -57,9 +57,7 @@ def _finding(
 
 # ------------------------------------------------------------------ lost options
 
-_OPTION = re.compile(
-    rf"(?:--?[A-Za-z][\w-]*(?:[= ]|$)|(?:\+\+?|~)?(?:{'|'.join(SECTIONS)})\.[\w.]+=|\+\+?[\w.]+=)"
-)
+_OPTION = re.compile(rf"(?:--?[A-Za-z][\w-]*(?:[= ]|$)|(?:\+\+?|~)?(?:{'|'.join(SECTIONS)})\.[\w.]+=|\+\+?[\w.]+=)")
 
 
 def _lost_options(reading: ScriptReading) -> Iterator[Finding]:
@@ -71,21 +69,14 @@ def _lost_options(reading: ScriptReading) -> Iterator[Finding]:
                 yield from _lost(document, first, second, reading.context.places)
 
 
-def _lost(
-    document: Document, first: shell.Statement, second: shell.Statement, places: Places
-) -> Iterator[Finding]:
+def _lost(document: Document, first: shell.Statement, second: shell.Statement, places: Places) -> Iterator[Finding]:
     text = document.script.text
     command = _last_command(first)
     lost = _first_command(second)
     if command is None or lost is None or not lost.words:
         return
     between = text[command.at.end : lost.at.start]
-    if (
-        "\n" not in between
-        or re.sub(r"#[^\n]*", "", between).strip("\n \t\\")
-        or ";" in between
-        or "&" in between
-    ):
+    if "\n" not in between or re.sub(r"#[^\n]*", "", between).strip("\n \t\\") or ";" in between or "&" in between:
         return
     whole = text[command.at.start : command.at.end]
     start = text[lost.words[0].start : lost.words[-1].end]
@@ -97,11 +88,7 @@ def _lost(
     span = places.span(document.at[lost.at.start : lost.at.end])
     end = places.span(document.at[command.at.end - 1 : command.at.end])
     comment = "#" in between
-    reason = (
-        "a comment between them ends the command"
-        if comment
-        else "the line before it has no backslash at its end"
-    )
+    reason = "a comment between them ends the command" if comment else "the line before it has no backslash at its end"
     if re.search(r"\\[ \t]+\n?$", text[: lost.at.start].rstrip(" \t") if not comment else ""):
         reason = "a blank follows the backslash of the line before it"
     names = ", ".join(options) or start.split()[0]
@@ -233,12 +220,7 @@ def _set_after_use(reading: ScriptReading) -> Iterator[Finding]:
     names = {name for i in launched for name in i.env}
     exported = {u.name: u for u in run.assigned if u.order > last and not u.looped and u.definite}
     for name, use in exported.items():
-        if (
-            is_relevant_variable(name)
-            and name not in names
-            and use.span is not None
-            and _is_export(reading, use.span)
-        ):
+        if is_relevant_variable(name) and name not in names and use.span is not None and _is_export(reading, use.span):
             yield _finding(
                 "MB852",
                 "variable-set-after-use",
@@ -312,9 +294,7 @@ def _candidate(run: Run, key: tuple[int, int]) -> bool:
     document, branch, condition = run.branches[key]
     text = document.script.text
     tested = _tested(document, branch, condition)
-    if re.search(r"(?:^|\s)-[nz]\s", tested) or not _matters(
-        text[max(condition.end, branch.start) : branch.end]
-    ):
+    if re.search(r"(?:^|\s)-[nz]\s", tested) or not _matters(text[max(condition.end, branch.start) : branch.end]):
         return False
     names = set(_VARIABLE.findall(tested))
     settings = 0
@@ -328,19 +308,14 @@ def _tested(document: Document, branch: Slice, condition: Slice) -> str:
     """The text of the test; for an arm of a `case`, of the word it compares with too."""
     text = document.script.text
     start = text.rfind("case", 0, branch.start)
-    word = (
-        text[start : branch.start].split("\n")[0] if start >= 0 and text[condition.start] not in "[(" else ""
-    )
+    word = text[start : branch.start].split("\n")[0] if start >= 0 and text[condition.start] not in "[(" else ""
     return text[condition.start : condition.end] + word
 
 
 def _matters(body: str) -> bool:
     """Whether a branch does something to a launch, and does not only print or leave."""
     lines = [re.sub(r"^(?:then|do|\)|\])+\s*", "", line.strip(" \t])")) for line in re.split(r"[\n;]", body)]
-    return any(
-        re.match(r"(?:export\s+)?[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=", line) or is_interesting(line)
-        for line in lines
-    )
+    return any(re.match(r"(?:export\s+)?[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=", line) or is_interesting(line) for line in lines)
 
 
 # ------------------------------------------------------------------ refused

@@ -68,9 +68,7 @@ _KEPT = {"nodes", "ntasks", "ntasks-per-node", "gpus-per-node", "gpus-per-task",
 _NAMES = {"N": "nodes", "n": "ntasks", "G": "gpus"}
 
 
-def allocation(
-    words: Sequence[Text], spans: Sequence[Span | None], table: Table = SRUN
-) -> tuple[Allocation, int]:
+def allocation(words: Sequence[Text], spans: Sequence[Span | None], table: Table = SRUN) -> tuple[Allocation, int]:
     """The sizes among the options of srun or sbatch, and the number of words up to the command that they
     start."""
     found = Allocation()
@@ -145,21 +143,13 @@ def torchrun(words: Sequence[Text], spans: Sequence[Span | None]) -> tuple[Given
         dest = option.option.dest
         if option.at >= used or dest not in ("nnodes", "nproc_per_node"):
             continue
-        word = (
-            words[option.at]
-            if option.inline is not None
-            else words[option.values[0]]
-            if option.values
-            else made("")
-        )
+        word = words[option.at] if option.inline is not None else words[option.values[0]] if option.values else made("")
         text = word.part(len(word.chars) - len(option.inline)) if option.inline is not None else word
         chars = text.chars.split(":")[-1]
         if text.known and chars.isdigit():
             sizes[dest] = Given(int(chars), spans[option.at])
         else:
-            sizes[dest] = Given(
-                text.reason if not text.known else Unknown(f"{dest} is {chars!r}"), spans[option.at]
-            )
+            sizes[dest] = Given(text.reason if not text.known else Unknown(f"{dest} is {chars!r}"), spans[option.at])
     return product(sizes.get("nnodes", Given(1)), sizes.get("nproc_per_node", Given(1))), used
 
 

@@ -87,9 +87,7 @@ class LaunchSpec:
     flags: dict[str, Given] = field(default_factory=dict)
     env: dict[str, Given] = field(default_factory=dict)
     env_known: bool = False
-    world_size: int | Unknown = field(
-        default_factory=lambda: Unknown("the launch does not say on how many GPUs")
-    )
+    world_size: int | Unknown = field(default_factory=lambda: Unknown("the launch does not say on how many GPUs"))
     gpu: str | Unknown = field(default_factory=lambda: Unknown("the launch does not name a GPU type"))
     entry: str = ""
     span: Span | None = None

@@ -73,9 +73,7 @@ def may_concern(text: str) -> bool:
         return True
     if _FIELD.search(text) and _has_sections(_TOP_KEY.findall(text)):
         return True
-    return may_launch(text) and (
-        "command" in text or "args" in text or "inline" in text or "run:" in text or "script" in text
-    )
+    return may_launch(text) and ("command" in text or "args" in text or "inline" in text or "run:" in text or "script" in text)
 
 
 def read_yaml_file(
@@ -146,18 +144,14 @@ def _shaped(
         reading.shape = "serialized"
         built = serialized(load_layer(text, path, "yaml11"), env)
         assert isinstance(built, Construct)
-        reading.launches = [
-            LaunchSpec(name=posixpath.basename(path), construct=built, span=root.span, entry=target)
-        ]
+        reading.launches = [LaunchSpec(name=posixpath.basename(path), construct=built, span=root.span, entry=target)]
         return True
     if adapter_primus.FRAMEWORK in text and isinstance(source.get(root, "modules"), source.Mapping):
         launches = adapter_primus.read_primus(text, path, read, env)
         if launches:
             reading.shape, reading.launches = "primus", launches
             return True
-    if "megatron_cfg" in text or (
-        source.get(root, "policy") is not None and source.get(root, "defaults") is not None
-    ):
+    if "megatron_cfg" in text or (source.get(root, "policy") is not None and source.get(root, "defaults") is not None):
         merged, missing = with_defaults(load_layer(text, path), path, read)
         if adapter_nemo_rl.is_nemo_rl(merged):
             reading.shape = "nemo-rl"

@@ -24,9 +24,7 @@ def load_layer(text: str, path: str, schema: source.Schema = "omegaconf") -> Dic
     if isinstance(root, Leaf):
         if root.value is None:
             return Dict({}, root.span)
-        if isinstance(
-            root.value, str
-        ):  # OmegaConf reads a string again, and takes a bare word for a key without a value
+        if isinstance(root.value, str):  # OmegaConf reads a string again, and takes a bare word for a key without a value
             inner = source.read_yaml(root.value, path) if root.value.strip() else []
             if inner and not isinstance(inner[0].root, source.Scalar):
                 return load_layer(root.value, path, schema)
@@ -51,24 +49,18 @@ class _Builder:
     def build(self, node: source.Node) -> Tree:
         self.count += 1
         if self.count > source.MAX_EXPANDED:
-            raise OmegaError(
-                f"the aliases of the file expand to more than {source.MAX_EXPANDED} nodes", node.span
-            )
+            raise OmegaError(f"the aliases of the file expand to more than {source.MAX_EXPANDED} nodes", node.span)
         try:
             if isinstance(node, source.Scalar):
                 value = source.scalar_value(node, self.schema)
                 if not isinstance(value, (str, int, float, bool, bytes, type(None))):
                     if self.schema == "omegaconf":
-                        raise OmegaError(
-                            f"a value of type {type(value).__name__} is not supported", node.span
-                        )
+                        raise OmegaError(f"a value of type {type(value).__name__} is not supported", node.span)
                     value = node.text
                 check_text(value, node.span)
                 return Leaf(value, node.span)
             if node.tag and not node.tag.endswith((":seq", ":map")):
-                raise OmegaError(
-                    f"the tag {node.tag} is not one that a safe YAML loader constructs", node.span
-                )
+                raise OmegaError(f"the tag {node.tag} is not one that a safe YAML loader constructs", node.span)
             if isinstance(node, source.SequenceNode):
                 return List([self.build(item) for item in node.items], node.span)
             return self.mapping(node)

@@ -149,9 +149,7 @@ class _Parser:
         if self.at >= len(self.tokens):
             return HydraError(f"{self.text!r} ends too early")
         token = self.tokens[self.at]
-        return HydraError(
-            f"{self.text!r}: {token.text.strip() or token.text!r} is not expected at column {token.at + 1}"
-        )
+        return HydraError(f"{self.text!r}: {token.text.strip() or token.text!r} is not expected at column {token.at + 1}")
 
     # -------------------------------------------------------------- key
 

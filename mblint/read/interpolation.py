@@ -266,11 +266,7 @@ class _Reader:
             if not inner.parts:
                 return Literal("")
             # A quoted single interpolation is still a string.
-            return (
-                inner
-                if len(inner.parts) > 1 or isinstance(inner.parts[0], str)
-                else Joined((*inner.parts, ""))
-            )
+            return inner if len(inner.parts) > 1 or isinstance(inner.parts[0], str) else Joined((*inner.parts, ""))
         if kind == "BRACKET_OPEN":
             self.at += len(text)
             if self.close_if("]"):

@@ -173,22 +173,7 @@ class Group:
     redirects: tuple[Redirect, ...] = ()
 
 
-Statement = (
-    Command
-    | Declare
-    | Unset
-    | Test
-    | If
-    | For
-    | CFor
-    | While
-    | Case
-    | Function
-    | AndOr
-    | Not
-    | Pipeline
-    | Group
-)
+Statement = Command | Declare | Unset | Test | If | For | CFor | While | Case | Function | AndOr | Not | Pipeline | Group
 
 
 @dataclass(slots=True)
@@ -315,9 +300,7 @@ class _Converter:
         self.note_substitutions(node, depth)
         place = self.slice(node)
         text = self.script.text[place.start : place.end]
-        bracket: Literal["[", "[[", "(("] = (
-            "[[" if text.startswith("[[") else "((" if text.startswith("((") else "["
-        )
+        bracket: Literal["[", "[[", "(("] = "[[" if text.startswith("[[") else "((" if text.startswith("((") else "["
         yield Test(
             place,
             bracket,
@@ -516,13 +499,7 @@ class _Converter:
             elif child.type in ("=", "+="):
                 append = child.type == "+="
             elif child.type == "array":
-                items = _joined(
-                    [
-                        self.word(c, depth)
-                        for c in child.children
-                        if c.is_named and c.type not in ("comment", "ERROR")
-                    ]
-                )
+                items = _joined([self.word(c, depth) for c in child.children if c.is_named and c.type not in ("comment", "ERROR")])
             elif child.is_named and child.type != "ERROR":
                 value = self.word(child, depth)
         place = self.slice(node)

@@ -46,19 +46,11 @@ class _Parser:
             if not match:
                 raise ArithmeticError_(f"the arithmetic {text.strip()[:40]!r} is not understood")
             number, name, index, operator = match.groups()
-            self.tokens.append(
-                ("number", number, None)
-                if number
-                else ("name", name, index)
-                if name
-                else ("op", operator, None)
-            )
+            self.tokens.append(("number", number, None) if number else ("name", name, index) if name else ("op", operator, None))
             place = match.end()
 
     def peek(self) -> str:
-        return (
-            self.tokens[self.at][1] if self.at < len(self.tokens) and self.tokens[self.at][0] == "op" else ""
-        )
+        return self.tokens[self.at][1] if self.at < len(self.tokens) and self.tokens[self.at][0] == "op" else ""
 
     def take(self, operator: str) -> bool:
         if self.peek() == operator:
@@ -82,8 +74,7 @@ class _Parser:
             if self.at + 1 < len(self.tokens) and self.tokens[self.at][0] == "name":
                 kind, operator, _ = self.tokens[self.at + 1]
                 if kind == "op" and (
-                    operator == "="
-                    or (operator.endswith("=") and operator[:-1] in "+-*/%&|^" and operator not in ("==",))
+                    operator == "=" or (operator.endswith("=") and operator[:-1] in "+-*/%&|^" and operator not in ("==",))
                 ):
                     _, name, index = self.tokens[self.at]
                     self.at += 2

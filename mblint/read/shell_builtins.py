@@ -17,9 +17,7 @@ BUILTINS = frozenset(
 )  # fmt: skip
 
 
-def call_builtin(
-    runner: Any, name: str, fields: list[Field], prefix: dict[str, tuple[Text, Span | None]], state: State
-) -> bool | None:
+def call_builtin(runner: Any, name: str, fields: list[Field], prefix: dict[str, tuple[Text, Span | None]], state: State) -> bool | None:
     """Carry out a builtin on the state; its success, None when that is not known."""
     words = [f.text for f in fields[1:]]
     match name:
@@ -125,9 +123,7 @@ def _set(words: list[Text], state: State) -> None:
             state.export_all = index > 0 and words[index - 1].chars == "-o"
 
 
-def _read(
-    runner: Any, words: list[Text], prefix: dict[str, tuple[Text, Span | None]], state: State
-) -> bool | None:
+def _read(runner: Any, words: list[Text], prefix: dict[str, tuple[Text, Span | None]], state: State) -> bool | None:
     array = whole = False
     names: list[str] = []
     skip = ""
@@ -152,9 +148,7 @@ def _read(
     separators = prefix["IFS"][0].chars if "IFS" in prefix else None
     if separators is None:
         variable = state.variables.get("IFS")
-        separators = (
-            variable.value.chars if variable is not None and isinstance(variable.value, Text) else None
-        )
+        separators = variable.value.chars if variable is not None and isinstance(variable.value, Text) else None
     blank = separators is None or (separators and not separators.strip())
     parts = [line] if separators == "" else line.split() if blank else line.split(separators)
     if array:

@@ -137,15 +137,11 @@ class _Runner:
             size = len(names)
             for statement in statements:
                 assigned = set(re.findall(r"(?:^|[\s;(&|])([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=", statement))
-                assigned.update(
-                    re.findall(r"\bread\b[^\n<]*", statement) and re.findall(r"\b[A-Za-z_]\w*\b", statement)
-                )
+                assigned.update(re.findall(r"\bread\b[^\n<]*", statement) and re.findall(r"\b[A-Za-z_]\w*\b", statement))
                 assigned.update(re.findall(r"\bfor\s+(\w+)\s+in", statement))
                 if assigned & names:
                     names.update(_MENTION.findall(statement))
-                    names.update(
-                        re.findall(r"\(\(([^)]*)\)\)", statement) and re.findall(r"[A-Za-z_]\w*", statement)
-                    )
+                    names.update(re.findall(r"\(\(([^)]*)\)\)", statement) and re.findall(r"[A-Za-z_]\w*", statement))
             if len(names) == size:
                 break
         self.relevant = names
@@ -158,9 +154,7 @@ class _Runner:
 
     # -------------------------------------------------------------- blocks
 
-    def block(
-        self, document: Document, statements: Sequence[shell.Statement], states: list[State]
-    ) -> list[State]:
+    def block(self, document: Document, statements: Sequence[shell.Statement], states: list[State]) -> list[State]:
         for statement in statements:
             following: list[State] = []
             for state in states:
@@ -175,9 +169,7 @@ class _Runner:
             states = merged(following, self.relevant, MAX_STATES)
         return states
 
-    def execute(
-        self, document: Document, statement: shell.Statement, state: State
-    ) -> list[tuple[State, bool | None]]:
+    def execute(self, document: Document, statement: shell.Statement, state: State) -> list[tuple[State, bool | None]]:
         """The states after a statement, each with its success (None = not known)."""
         match statement:
             case shell.Command():
@@ -208,27 +200,20 @@ class _Runner:
             case shell.AndOr():
                 return self.and_or(document, statement, state)
             case shell.Not():
-                return [
-                    (s, None if t is None else not t)
-                    for s, t in self.execute(document, statement.inner, state)
-                ]
+                return [(s, None if t is None else not t) for s, t in self.execute(document, statement.inner, state)]
             case shell.Pipeline():
                 return self.pipeline(document, statement, state)
             case shell.Group():
                 return self.group(document, statement, state)
 
-    def group(
-        self, document: Document, statement: shell.Group, state: State
-    ) -> list[tuple[State, bool | None]]:
+    def group(self, document: Document, statement: shell.Group, state: State) -> list[tuple[State, bool | None]]:
         before = state.copy() if statement.subshell else None
         saved, self.stdin = self.stdin, self._stdin(document, statement.redirects, state) or self.stdin
         results: list[tuple[State, bool | None]] = [(state, True)]
         for inner in statement.body:
             following: list[tuple[State, bool | None]] = []
             for current, success in results:
-                following.extend(
-                    [(current, success)] if current.signal else self.execute(document, inner, current)
-                )
+                following.extend([(current, success)] if current.signal else self.execute(document, inner, current))
             results = following[: MAX_STATES * 2]
         self.stdin = saved
         if before is None:
@@ -237,9 +222,7 @@ class _Runner:
         success = results[0][1] if len({t for _, t in results}) == 1 else None
         return [(before, None if any(s.signal == "exit" for s, _ in results) else success)]
 
-    def pipeline(
-        self, document: Document, statement: shell.Pipeline, state: State
-    ) -> list[tuple[State, bool | None]]:
+    def pipeline(self, document: Document, statement: shell.Pipeline, state: State) -> list[tuple[State, bool | None]]:
         fed = self.stdin
         for index, part in enumerate(statement.parts):
             last = index == len(statement.parts) - 1
@@ -255,16 +238,12 @@ class _Runner:
 
     # -------------------------------------------------------------- conditions
 
-    def truths(
-        self, document: Document, statements: Sequence[shell.Statement], state: State
-    ) -> list[tuple[State, bool | None]]:
+    def truths(self, document: Document, statements: Sequence[shell.Statement], state: State) -> list[tuple[State, bool | None]]:
         results: list[tuple[State, bool | None]] = [(state, None)]
         for statement in statements:
             following: list[tuple[State, bool | None]] = []
             for current, _ in results:
-                following.extend(
-                    [(current, None)] if current.signal else self.execute(document, statement, current)
-                )
+                following.extend([(current, None)] if current.signal else self.execute(document, statement, current))
             results = following
         return results
 
@@ -273,11 +252,7 @@ class _Runner:
             value = Expander(document, _Scope(self, state)).arithmetic(statement.inner)
             return None if isinstance(value, Unknown) else value != 0
         tree = self.tree(document, statement)
-        return (
-            None
-            if tree is None
-            else shell_test.truth(tree, self.reader(document, state), statement.bracket == "[[")
-        )
+        return None if tree is None else shell_test.truth(tree, self.reader(document, state), statement.bracket == "[[")
 
     def tree(self, document: Document, statement: shell.Test) -> shell_test.Test | None:
         text = document.script.text
@@ -309,9 +284,7 @@ class _Runner:
 
         return shell_test.Reader(expander.single, expander.pattern, number, is_set, differs)
 
-    def fork(
-        self, document: Document, statements: Sequence[shell.Statement], state: State, at: Slice
-    ) -> tuple[State, State]:
+    def fork(self, document: Document, statements: Sequence[shell.Statement], state: State, at: Slice) -> tuple[State, State]:
         """The state where an undecided condition holds, and the one where it does not."""
         place = statements[-1].at if statements else at
         text, span = self.text(document, place), self.span(document, place)
@@ -326,9 +299,7 @@ class _Runner:
             current.conditions = (*current.conditions, Condition(span, text, outcome))
         return yes, no
 
-    def facts(
-        self, document: Document, statements: Sequence[shell.Statement], state: State, outcome: bool
-    ) -> list[shell_test.Fact]:
+    def facts(self, document: Document, statements: Sequence[shell.Statement], state: State, outcome: bool) -> list[shell_test.Fact]:
         if not statements:
             return []
         statement = statements[-1]
@@ -338,9 +309,7 @@ class _Runner:
                 if tree is None:
                     return []
                 reader = self.reader(document, state)
-                return shell_test.facts(
-                    tree, document.script.text, reader, statement.bracket == "[[", outcome
-                )
+                return shell_test.facts(tree, document.script.text, reader, statement.bracket == "[[", outcome)
             case shell.Command() if self._is_test(document, statement):
                 inner = self._as_test(document, statement)
                 return self.facts(document, [inner], state, outcome)
@@ -348,19 +317,14 @@ class _Runner:
                 return self.facts(document, [statement.inner], state, not outcome)
             case shell.AndOr(_, left, operator, right):
                 if (operator == "&&") == outcome:
-                    return self.facts(document, [left], state, outcome) + self.facts(
-                        document, [right], state, outcome
-                    )
+                    return self.facts(document, [left], state, outcome) + self.facts(document, [right], state, outcome)
             case shell.Group(_, body):
                 return self.facts(document, body, state, outcome)
         return []
 
     @staticmethod
     def _is_test(document: Document, statement: shell.Command) -> bool:
-        return (
-            bool(statement.words)
-            and document.script.text[statement.words[0].start : statement.words[0].end] == "test"
-        )
+        return bool(statement.words) and document.script.text[statement.words[0].start : statement.words[0].end] == "test"
 
     @staticmethod
     def _as_test(document: Document, statement: shell.Command) -> shell.Test:
@@ -389,9 +353,7 @@ class _Runner:
                         results = self.block(document, branch.body, [reached])
                         done.extend(results)
                         if self._only_refuses(results):
-                            following.append(
-                                spare
-                            )  # a guard for what the user has to fill in: go on as if it were
+                            following.append(spare)  # a guard for what the user has to fill in: go on as if it were
                     elif outcome is False:
                         following.append(reached)
                     else:
@@ -414,9 +376,7 @@ class _Runner:
     def _only_refuses(states: list[State]) -> bool:
         return bool(states) and all(state.signal == "exit" and state.failed_exit for state in states)
 
-    def and_or(
-        self, document: Document, statement: shell.AndOr, state: State
-    ) -> list[tuple[State, bool | None]]:
+    def and_or(self, document: Document, statement: shell.AndOr, state: State) -> list[tuple[State, bool | None]]:
         results: list[tuple[State, bool | None]] = []
         wanted = statement.operator == "&&"
         for reached, outcome in self.execute(document, statement.left, state):
@@ -438,11 +398,7 @@ class _Runner:
             by_truth: dict[bool | None, list[State]] = {}
             for current, outcome in results:
                 by_truth.setdefault(outcome, []).append(current)
-            results = [
-                (current, outcome)
-                for outcome, group in by_truth.items()
-                for current in merged(group, self.relevant, MAX_STATES)
-            ]
+            results = [(current, outcome) for outcome, group in by_truth.items() for current in merged(group, self.relevant, MAX_STATES)]
         return results
 
     def case(self, document: Document, statement: shell.Case, state: State) -> list[State]:
@@ -459,17 +415,13 @@ class _Runner:
             for place in item.patterns:
                 pattern, text = Expander(document, _Scope(self, pending)).pattern(place)
                 if not word.known or pattern is None:
-                    matched: bool | None = (
-                        True if document.script.text[place.start : place.end] == "*" else None
-                    )
+                    matched: bool | None = True if document.script.text[place.start : place.end] == "*" else None
                     if matched is None and name and text.chars in pending.excluded.get(name, frozenset()):
                         matched = False
                     literals.append(text)
                 else:
                     matched = pattern.fullmatch(word.chars) is not None
-                outcome = (
-                    True if matched is True else (None if outcome is None or matched is None else outcome)
-                )
+                outcome = True if matched is True else (None if outcome is None or matched is None else outcome)
                 if outcome is True:
                     break
             condition = item.patterns[0] if item.patterns else item.at
@@ -516,9 +468,7 @@ class _Runner:
             states = self.loop_body(document, statement.body, states)
         return [self.after_loop(current) for current in states]
 
-    def loop_body(
-        self, document: Document, body: Sequence[shell.Statement], states: list[State]
-    ) -> list[State]:
+    def loop_body(self, document: Document, body: Sequence[shell.Statement], states: list[State]) -> list[State]:
         self.loops += 1
         states = self.block(document, body, states)
         self.loops -= 1
@@ -583,9 +533,7 @@ class _Runner:
             finished.extend(states)
         return merged([self.after_loop(s) for s in finished], self.relevant, MAX_STATES)
 
-    def maybe_once(
-        self, document: Document, body: Sequence[shell.Statement], states: list[State]
-    ) -> list[State]:
+    def maybe_once(self, document: Document, body: Sequence[shell.Statement], states: list[State]) -> list[State]:
         """A loop that runs nobody knows how often: what its body changes becomes unknown."""
         results: list[State] = []
         for state in states:
@@ -607,11 +555,7 @@ class _Runner:
     # -------------------------------------------------------------- assignments
 
     def declare(self, document: Document, statement: shell.Declare, state: State) -> None:
-        flags = "".join(
-            document.script.text[f.start : f.end]
-            for f in statement.flags
-            if document.script.text[f.start] == "-"
-        )
+        flags = "".join(document.script.text[f.start : f.end] for f in statement.flags if document.script.text[f.start] == "-")
         exported = True if statement.kind == "export" or "x" in flags else None
         if statement.kind == "export" and "n" in flags:
             exported = False
@@ -629,9 +573,7 @@ class _Runner:
                 continue
             self.assign(document, assign, state, exported, associative="A" in flags)
 
-    def declare_words(
-        self, document: Document, statement: shell.Declare, state: State, exported: bool | None
-    ) -> None:
+    def declare_words(self, document: Document, statement: shell.Declare, state: State, exported: bool | None) -> None:
         """`export "$NAME=1"`, `export "NAME=$X"`: assignments that show only after expansion."""
         expander = Expander(document, _Scope(self, state))
         for word in statement.flags:
@@ -652,9 +594,7 @@ class _Runner:
                 state.assign(name, value, self.span(document, word), exported)
                 self.order += 1
                 definite = not state.conditions and self.nested == 0
-                self.run.assigned.append(
-                    Use(name, self.span(document, word), self.order, self.loops > 0, definite)
-                )
+                self.run.assigned.append(Use(name, self.span(document, word), self.order, self.loops > 0, definite))
 
     def assign(
         self,
@@ -697,9 +637,7 @@ class _Runner:
                 value = text
         state.assign(assign.name, value, span, exported)
         self.order += 1
-        self.run.assigned.append(
-            Use(assign.name, span, self.order, self.loops > 0, not state.conditions and self.nested == 0)
-        )
+        self.run.assigned.append(Use(assign.name, span, self.order, self.loops > 0, not state.conditions and self.nested == 0))
 
     @staticmethod
     def array(expander: Expander, items: Sequence[Slice], associative: bool) -> Value:
@@ -724,9 +662,7 @@ class _Runner:
         return values
 
     @staticmethod
-    def element(
-        expander: Expander, assign: shell.Assign, before: Value, text: Text, associative: bool
-    ) -> Value:
+    def element(expander: Expander, assign: shell.Assign, before: Value, text: Text, associative: bool) -> Value:
         assert assign.index is not None
         if isinstance(before, dict) or associative:
             pairs = dict(before) if isinstance(before, dict) else {}
@@ -743,9 +679,7 @@ class _Runner:
 
     # -------------------------------------------------------------- commands
 
-    def command(
-        self, document: Document, statement: shell.Command, state: State
-    ) -> list[tuple[State, bool | None]]:
+    def command(self, document: Document, statement: shell.Command, state: State) -> list[tuple[State, bool | None]]:
         if self._is_test(document, statement):
             return [(state, self.test(document, self._as_test(document, statement), state))]
         if not statement.words:
@@ -807,11 +741,7 @@ class _Runner:
     ) -> list[tuple[State, bool | None]]:
         self.order += 1
         name = fields[0].text.chars
-        while (
-            name in ("command", "builtin", "exec", "time", "nohup")
-            and len(fields) > 1
-            and not fields[1].text.chars.startswith("-")
-        ):
+        while name in ("command", "builtin", "exec", "time", "nohup") and len(fields) > 1 and not fields[1].text.chars.startswith("-"):
             fields = fields[1:]
             name = fields[0].text.chars
         if name in state.functions:
@@ -830,11 +760,7 @@ class _Runner:
             return [state]
         function, document = state.functions[name]
         kept = state.positional
-        hidden = {
-            assign.name: state.variables.get(assign.name)
-            for inner in _locals(function.body)
-            for assign in inner.assigns
-        }
+        hidden = {assign.name: state.variables.get(assign.name) for inner in _locals(function.body) for assign in inner.assigns}
         state.positional = arguments
         self.calls += 1
         states = self.block(document, function.body, [state])
@@ -856,11 +782,7 @@ class _Runner:
         name = fields[1].text
         if name.chars in state.files:
             return self.within(state.files[name.chars], state)
-        found = (
-            self.read_file(name.chars.lstrip(HOLE).lstrip("/") if name.why else name.chars)
-            if self.read_file
-            else None
-        )
+        found = self.read_file(name.chars.lstrip(HOLE).lstrip("/") if name.why else name.chars) if self.read_file else None
         if found is None:
             return [state]
         path, text = found
@@ -887,9 +809,7 @@ class _Runner:
         script, used = self.nested_script(fields, state)
         env = {**state.environment(), **prefix}
         if script is not None and self.nested < MAX_NESTED:
-            inner = State(
-                positional=[f.text for f in fields[used:]] or ([] if self.assume_defaults else None)
-            )
+            inner = State(positional=[f.text for f in fields[used:]] or ([] if self.assume_defaults else None))
             inner.variables = {n: Variable(v, s, True) for n, (v, s) in env.items()}
             inner.conditions, inner.assumed, inner.files = state.conditions, dict(state.assumed), state.files
             saved, self.wrappers = self.wrappers, (*self.wrappers, tuple(fields[:used]))
@@ -927,18 +847,12 @@ class _Runner:
             words = [text.chars for text in rest]
             if name == "seq" and 1 <= len(words) <= 3 and all(re.fullmatch(r"-?\d+", w) for w in words):
                 numbers = [int(w) for w in words]
-                first, step = (
-                    (1, 1) if len(numbers) == 1 else (numbers[0], 1 if len(numbers) == 2 else numbers[1])
-                )
+                first, step = (1, 1) if len(numbers) == 1 else (numbers[0], 1 if len(numbers) == 2 else numbers[1])
                 if step and abs(numbers[-1] - first) // abs(step) <= 512:
-                    return made(
-                        "\n".join(map(str, range(first, numbers[-1] + (1 if step > 0 else -1), step))) + "\n"
-                    )
+                    return made("\n".join(map(str, range(first, numbers[-1] + (1 if step > 0 else -1), step))) + "\n")
             if name == "basename" and (len(words) == 1 or (len(words) == 2 and words[1][:1] == ".")):
                 base = words[0].rstrip("/").rsplit("/", 1)[-1]
-                return made(
-                    (base.removesuffix(words[1]) if len(words) > 1 and base != words[1] else base) + "\n"
-                )
+                return made((base.removesuffix(words[1]) if len(words) > 1 and base != words[1] else base) + "\n")
             if name == "dirname" and len(words) == 1 and "/" in words[0]:
                 return made((words[0].rstrip("/").rsplit("/", 1)[0] or "/") + "\n")
             if name == "tr" and len(words) == 2 and self.stdin is not None:
@@ -957,9 +871,7 @@ class _Runner:
                     return item.text.part(len("--wrap=")), index + 1
                 if item.text.chars == "--wrap" and index + 1 < len(fields):
                     return fields[index + 1].text, index + 2
-            if self.stdin is not None and not any(
-                f.text.chars.endswith((".sh", ".slurm", ".sbatch")) for f in fields
-            ):
+            if self.stdin is not None and not any(f.text.chars.endswith((".sh", ".slurm", ".sbatch")) for f in fields):
                 return self.stdin, len(fields)
         for index, item in enumerate(fields):
             if item.text.chars.rsplit("/", 1)[-1] not in _SHELLS:
@@ -1017,11 +929,7 @@ class _Scope:
         if name == "#":
             return made(str(len(positional))) if positional is not None else hole("the number of arguments")
         if name in ("@", "*"):
-            if (
-                positional == []
-                and self.runner.assume_defaults
-                and not self.runner.calls + self.runner.nested
-            ):
+            if positional == [] and self.runner.assume_defaults and not self.runner.calls + self.runner.nested:
                 self.state.assumed.setdefault("@", None)
             return positional if positional is not None else [hole("the arguments of the script")]
         if name.isdigit() and name != "0" and positional is not None and 0 < int(name) <= len(positional):
@@ -1038,9 +946,7 @@ class _Scope:
             if self.runner.calls and self.state.positional is not None:
                 return EMPTY
             return hole(f"argument {name} of the script is not known", place)
-        self.runner.run.missing.append(
-            Use(name, self.runner.places.span([place]), self.runner.order, self.runner.loops > 0, True)
-        )
+        self.runner.run.missing.append(Use(name, self.runner.places.span([place]), self.runner.order, self.runner.loops > 0, True))
         return hole(f"the environment variable {name} is not known", place)
 
     def default_taken(self, name: str, default: Text | None) -> bool:

@@ -79,11 +79,7 @@ class State:
 
     def assign(self, name: str, value: Value, span: Span | None, exported: bool | None = None) -> None:
         before = self.variables.get(name)
-        flag = (
-            exported
-            if exported is not None
-            else ((before is not None and before.exported) or self.export_all)
-        )
+        flag = exported if exported is not None else ((before is not None and before.exported) or self.export_all)
         self.variables[name] = Variable(value, span, flag)
         self.excluded.pop(name, None)
 
@@ -115,15 +111,9 @@ def merged(states: list[State], relevant: set[str], limit: int) -> list[State]:
         key = (
             state.signal,
             tuple(t.chars for t in state.positional or ()),
+            tuple((name, shown(v.value), v.exported) for name, v in sorted(state.variables.items()) if name in relevant),
             tuple(
-                (name, shown(v.value), v.exported)
-                for name, v in sorted(state.variables.items())
-                if name in relevant
-            ),
-            tuple(
-                (name, tuple(sorted(e)))
-                for name, e in sorted(state.excluded.items())
-                if name in relevant and name not in state.variables
+                (name, tuple(sorted(e))) for name, e in sorted(state.excluded.items()) if name in relevant and name not in state.variables
             ),
         )
         groups[key] = _join(groups[key], state) if key in groups else state
@@ -147,11 +137,7 @@ def _join(first: State, second: State) -> State:
         assert known is not None
         unknown = Text("\ufffc", (NOWHERE,), (Unknown(f"{name} differs between branches", known.span),))
         first.variables[name] = Variable(unknown, known.span, known.exported)
-    first.excluded = {
-        name: values & second.excluded[name]
-        for name, values in first.excluded.items()
-        if name in second.excluded
-    }
+    first.excluded = {name: values & second.excluded[name] for name, values in first.excluded.items() if name in second.excluded}
     first.conditions = common
     first.assumed = {**second.assumed, **first.assumed}
     first.files = {**second.files, **first.files}

@@ -153,11 +153,7 @@ class _Parser:
                 return None
             self.at += 1
             return inner
-        if (
-            re.fullmatch(r"-[a-zA-Z]", word)
-            and self.at + 1 < len(self.words)
-            and self.peek(1) not in ("&&", "||", ")")
-        ):
+        if re.fullmatch(r"-[a-zA-Z]", word) and self.at + 1 < len(self.words) and self.peek(1) not in ("&&", "||", ")"):
             self.at += 2
             return Unary(word, self.words[self.at - 1])
         self.at += 1
@@ -267,9 +263,7 @@ def facts(test: Test, source: str, reader: Reader, double: bool, outcome: bool) 
             return facts(inner, source, reader, double, not outcome)
         case Both(operator, left, right):
             if (operator == "&&") == outcome:
-                return facts(left, source, reader, double, outcome) + facts(
-                    right, source, reader, double, outcome
-                )
+                return facts(left, source, reader, double, outcome) + facts(right, source, reader, double, outcome)
             # One side decided already: then the outcome is the other side's.
             for decided, other in ((left, right), (right, left)):
                 if truth(decided, reader, double) is (operator == "&&"):

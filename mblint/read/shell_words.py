@@ -254,9 +254,7 @@ class Expander:
             text = made(str(value), place) if isinstance(value, int) else Text(HOLE, (place,), (value,))
             return [_Segment(text, quoted, split=not quoted)], end
         if chars.startswith("$(", at):
-            return [_Segment(hole("the output of a command", place), quoted, split=not quoted)], _matching(
-                chars, at + 1, "(", ")"
-            )
+            return [_Segment(hole("the output of a command", place), quoted, split=not quoted)], _matching(chars, at + 1, "(", ")")
         if chars.startswith("${", at):
             end = _closing_brace(chars, at + 2)
             return self.parameter(raw.part(at + 2, end), quoted, place), end + 1
@@ -337,9 +335,7 @@ class Expander:
         if isinstance(value, Text) and value.known and _NAME.fullmatch(value.chars):
             rest = raw.part(match.end(), len(raw.chars))
             target = self.scope.get(value.chars)
-            return self.operate(
-                value.chars, target if isinstance(target, Text) else None, rest, quoted, place
-            )
+            return self.operate(value.chars, target if isinstance(target, Text) else None, rest, quoted, place)
         return [_Segment(hole("a variable chosen by an unknown name", place), quoted, split=not quoted)]
 
     def item(self, value: Value, index: _Raw) -> Text | None:
@@ -399,9 +395,7 @@ class Expander:
             return result(self.replaced(value, rest, place))
         return result(hole("an expansion that is not understood", place))
 
-    def conditional(
-        self, name: str, value: Text | None, operator: str, word: _Raw, quoted: bool, place: int
-    ) -> list[_Segment]:
+    def conditional(self, name: str, value: Text | None, operator: str, word: _Raw, quoted: bool, place: int) -> list[_Segment]:
         def result(text: Text) -> list[_Segment]:
             return [_Segment(text, quoted, split=not quoted)]
 
@@ -635,9 +629,7 @@ def _braces(raw: _Raw) -> list[_Raw]:
                 head = raw.part(0, at)
                 found: list[_Raw] = []
                 for option in options:
-                    for tail in _braces(
-                        _Raw(option.chars + chars[end:], [*option.offsets, *raw.offsets[end:]])
-                    ):
+                    for tail in _braces(_Raw(option.chars + chars[end:], [*option.offsets, *raw.offsets[end:]])):
                         found.append(_Raw(head.chars + tail.chars, [*head.offsets, *tail.offsets]))
                         if len(found) > 256:
                             return [raw]

@@ -111,9 +111,7 @@ class _Scanner:
             self.at += 2 if quote == '"' and self.text[self.at] == "\\" else 1
         end = self.at
         self.at += len(mark)
-        while (
-            len(mark) == 3 and self.text[self.at] == quote
-        ):  # up to two quotes may stand before the end mark
+        while len(mark) == 3 and self.text[self.at] == quote:  # up to two quotes may stand before the end mark
             self.at += 1
         return self.text[start:end]
 

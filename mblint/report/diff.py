@@ -95,7 +95,11 @@ def _moved(diff: LaunchDiff) -> list[tuple[str, str, object, object]]:
 
 def render_markdown(report: DiffReport, out: TextIO) -> None:
     """A comment for a pull request; what does not fit is counted."""
-    title = "mblint: what the new release changes in these recipes" if report.between_releases else "mblint: what this change does to the recipes"
+    title = (
+        "mblint: what the new release changes in these recipes"
+        if report.between_releases
+        else "mblint: what this change does to the recipes"
+    )
     text = f"### {title}\n\n{text_cell(summary(report))}.\n"
     left = 0
     for diff, names in grouped(report):
@@ -133,7 +137,10 @@ def _markdown_block(report: DiffReport, diff: LaunchDiff, names: Sequence[str]) 
         lines.append(f"\n{cut} more keys differ.")
     if report.between_releases and (diff.added or diff.removed):
         lines.append(f"\n{len(diff.added)} keys are new in the release, {len(diff.removed)} are gone.")
-    lines += [f"- ❗ **{note.rule} {note.name}** ({note.severity}): {text_cell(note.message)}{_place(note, report.root)}" for note in diff.appeared]
+    lines += [
+        f"- ❗ **{note.rule} {note.name}** ({note.severity}): {text_cell(note.message)}{_place(note, report.root)}"
+        for note in diff.appeared
+    ]
     lines += [f"- ✅ gone: {note.rule} {note.name}" for note in diff.gone]
     text = "\n".join(lines) + "\n"
     return text.replace("|\n- ", "|\n\n- ")

@@ -35,9 +35,7 @@ def estimate_html(launches: Sequence[LaunchMemory]) -> str:
 
 def _page(launches: Sequence[LaunchMemory]) -> Iterator[str]:
     full = _full(launches)
-    policy = (
-        f"default-src 'none'; style-src '{_digest(STYLE)}'; script-src '{_digest(SCRIPT)}'; base-uri 'none'"
-    )
+    policy = f"default-src 'none'; style-src '{_digest(STYLE)}'; script-src '{_digest(SCRIPT)}'; base-uri 'none'"
     yield "<!doctype html>"
     yield '<html lang="en">'
     yield "<head>"
@@ -85,9 +83,7 @@ def _launch(launch: LaunchMemory, full: float) -> Iterator[str]:
     capacity = launch.capacity.low_gib * GIB if launch.capacity else None
     yield "<tbody>"
     yield "<tr>"
-    changes = "".join(
-        f"<span>{_text(key)} = {_text(str(value))}</span>" for key, value in launch.changes.items()
-    )
+    changes = "".join(f"<span>{_text(key)} = {_text(str(value))}</span>" for key, value in launch.changes.items())
     yield f'<td class="name" data-value="{_text(launch.id)}">{_text(launch.id)}{changes}</td>'
     yield _number("" if launch.world_size is None else str(launch.world_size), launch.world_size)
     yield f'<td data-value="{_text(launch.gpu)}">{_text(launch.gpu)}</td>'
@@ -115,11 +111,7 @@ def _detail(launch: LaunchMemory, full: float, capacity: float | None) -> Iterat
         yield f'<p class="unknown">{_text(doubt)}</p>'
     for other in launch.others:
         parts = ", ".join(f"{_text(name)} {gib(size)}" for name, size in other.components.items())
-        says = (
-            f"{gib(other.total_bytes)} GiB ({parts})"
-            if other.total_bytes
-            else f"none; {_text(other.because)}"
-        )
+        says = f"{gib(other.total_bytes)} GiB ({parts})" if other.total_bytes else f"none; {_text(other.because)}"
         yield f"<p>{_text(other.name)}: {says}</p>"
     if launch.total_bytes is None:
         return
@@ -146,10 +138,7 @@ def _components(launch: LaunchMemory) -> Iterator[str]:
         share = f"{size / total:.0%}" if total else ""
         kind = group_of(name) if launch.groups else ""
         shown = f"{_swatch(kind)} {kind}" if kind else ""
-        yield (
-            f'<tr><td>{_text(name)}</td><td class="number">{gib(size)}</td>'
-            f'<td class="number">{share}</td><td>{shown}</td></tr>'
-        )
+        yield (f'<tr><td>{_text(name)}</td><td class="number">{gib(size)}</td><td class="number">{share}</td><td>{shown}</td></tr>')
     yield f'<tr><th scope="row">total</th><td class="number">{gib(total)}</td><td></td><td></td></tr>'
     yield "</tbody></table>"
 
@@ -179,9 +168,7 @@ def _bar(groups: Mapping[str, float], full: float, capacity: float | None) -> st
     total = sum(groups.values())
     if full <= 0 or total <= 0:
         return ""
-    parts = [
-        f'<svg viewBox="0 0 {_WIDE} 20" preserveAspectRatio="none" role="img" aria-label="{gib(total)} GiB">'
-    ]
+    parts = [f'<svg viewBox="0 0 {_WIDE} 20" preserveAspectRatio="none" role="img" aria-label="{gib(total)} GiB">']
     parts.append(f'<rect class="rest" width="{_WIDE}" height="20"/>')
     position = 0.0
     for group, size in groups.items():
@@ -189,8 +176,7 @@ def _bar(groups: Mapping[str, float], full: float, capacity: float | None) -> st
             continue
         width = size / full * _WIDE
         parts.append(
-            f'<rect class="g-{group}" x="{position:.1f}" width="{width:.1f}" height="20">'
-            f"<title>{group}: {gib(size)} GiB</title></rect>"
+            f'<rect class="g-{group}" x="{position:.1f}" width="{width:.1f}" height="20"><title>{group}: {gib(size)} GiB</title></rect>'
         )
         position += width
     if capacity is not None:
@@ -205,10 +191,7 @@ def _legend() -> str:
 
 
 def _swatch(group: str) -> str:
-    return (
-        '<svg class="kind" viewBox="0 0 10 10" aria-hidden="true">'
-        f'<rect class="g-{group}" width="10" height="10"/></svg>'
-    )
+    return f'<svg class="kind" viewBox="0 0 10 10" aria-hidden="true"><rect class="g-{group}" width="10" height="10"/></svg>'
 
 
 def _number(shown: str, value: float | None) -> str:
@@ -226,6 +209,4 @@ def _digest(inline: str) -> str:
 def _full(launches: Sequence[LaunchMemory]) -> float:
     """The bytes of a whole bar: the largest of all launches and GPUs."""
     sizes = [float(launch.total_bytes) for launch in launches if launch.total_bytes is not None]
-    return max(
-        [*sizes, *(launch.capacity.high_gib * GIB for launch in launches if launch.capacity)], default=0.0
-    )
+    return max([*sizes, *(launch.capacity.high_gib * GIB for launch in launches if launch.capacity)], default=0.0)

@@ -101,9 +101,7 @@ class _Bars:
             return letter, ""
         return ("░" if group == ALLOWANCE_GROUP else "█"), style
 
-    def bar(
-        self, groups: Mapping[str, float], full: float, capacity: float | None, cells: int = _BAR
-    ) -> Text:
+    def bar(self, groups: Mapping[str, float], full: float, capacity: float | None, cells: int = _BAR) -> Text:
         """One bar: `full` bytes are `cells` wide; the capacity is marked."""
         from rich.text import Text
 

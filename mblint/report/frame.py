@@ -102,9 +102,7 @@ def _marked(document: Text, number: int, marks: Iterable[Mark], gutter: int) -> 
         span = mark.span
         start = columns[min(max(span.column - 1, 0), len(columns) - 1)]
         goes_on = span.end_line > number
-        stop = (
-            len(columns) - 1 if goes_on or span.end_line < 1 else min(span.end_column - 1, len(columns) - 1)
-        )
+        stop = len(columns) - 1 if goes_on or span.end_line < 1 else min(span.end_column - 1, len(columns) - 1)
         end = max(columns[stop], start + 1)
         places.append((start, end, mark, goes_on))
     places.sort(key=lambda place: (not place[2].primary, place[0]))
@@ -119,7 +117,5 @@ def _marked(document: Text, number: int, marks: Iterable[Mark], gutter: int) -> 
         sign, style = ("^", "primary") if mark.primary else ("-", "related")
         tail = "..." if goes_on else ""
         label = f" {neutral(mark.label)}" if mark.label else ""
-        rows.append(
-            [(" " * gutter + " |", "frame"), (" " * (first + 1), ""), (sign * length + tail + label, style)]
-        )
+        rows.append([(" " * gutter + " |", "frame"), (" " * (first + 1), ""), (sign * length + tail + label, style)])
     return rows

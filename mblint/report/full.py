@@ -49,11 +49,7 @@ def write_lines(out: TextIO, lines: list[Line], color: bool) -> None:
     # A console's print measures and wraps, which nobody wants here and takes 50 times as long.
     styles = {name: Style.parse(style) for name, style in STYLES.items()}
     for line in lines:
-        parts = [
-            styles[style].render(text, color_system=ColorSystem.STANDARD) if style else text
-            for text, style in line
-            if text
-        ]
+        parts = [styles[style].render(text, color_system=ColorSystem.STANDARD) if style else text for text, style in line if text]
         emit(out, "".join(parts) + "\n")
 
 
@@ -72,9 +68,7 @@ def _finding(report: Report, group: Group, texts: dict[str, Text | None]) -> lis
     if finding.why:
         lines.append(_note("why", " ".join(finding.why.split())))
     lines += [_fix(fix, finding) for fix in finding.fixes]
-    lines.append(
-        _note("help", f"mblint rule {finding.rule}" + (f" ({finding.help_url})" if finding.help_url else ""))
-    )
+    lines.append(_note("help", f"mblint rule {finding.rule}" + (f" ({finding.help_url})" if finding.help_url else "")))
     return lines
 
 
@@ -119,11 +113,7 @@ def _frames(report: Report, finding: Finding, texts: dict[str, Text | None]) -> 
             texts[path] = Text(path, source) if source is not None else None
         rows = frame(texts[path], here, gutter)
         if not rows:  # the text is not at hand: the words alone
-            rows = [
-                [(" " * gutter + " = ", "frame"), (f"line {mark.span.line}: {neutral(mark.label)}", "")]
-                for mark in here
-                if mark.label
-            ]
+            rows = [[(" " * gutter + " = ", "frame"), (f"line {mark.span.line}: {neutral(mark.label)}", "")] for mark in here if mark.label]
         lines += rows
     return lines
 

@@ -28,8 +28,6 @@ def _issue(report: Report, group: Group) -> dict[str, Any]:
         "description": text_of(group),
         "check_name": f"{finding.rule} {finding.name}",
         "fingerprint": group.key,
-        "severity": "blocker"
-        if finding.outcome == "fails" and finding.severity == "error"
-        else SEVERITIES[finding.severity],
+        "severity": "blocker" if finding.outcome == "fails" and finding.severity == "error" else SEVERITIES[finding.severity],
         "location": {"path": neutral(path), "lines": lines},
     }

@@ -52,8 +52,7 @@ def _case(report: Report, out: TextIO, kind: str, name: str, found: list[Finding
         title = f"{finding.rule} {finding.name}: {finding.message}"
         _put(
             out,
-            f"      <failure type={_attribute(finding.severity)} message={_attribute(title)}>"
-            f"{escape(_text(report, finding))}</failure>\n",
+            f"      <failure type={_attribute(finding.severity)} message={_attribute(title)}>{escape(_text(report, finding))}</failure>\n",
         )
     if not found:
         _put(out, '      <skipped message="could not be decided"/>\n')

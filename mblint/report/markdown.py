@@ -67,8 +67,5 @@ def _row(report: Report, group: Group) -> str:
     if group.launches:
         more = f" and {len(group.launches) - 1} more" if len(group.launches) > 1 else ""
         text += f"<br>in {code_cell(group.launches[0])}{more}"
-    ways = "<br>".join(
-        f"{text_cell(fix.title)} ({fix.safety}{'; ' + text_cell(fix.cost) if fix.cost else ''})"
-        for fix in finding.fixes
-    )
+    ways = "<br>".join(f"{text_cell(fix.title)} ({fix.safety}{'; ' + text_cell(fix.cost) if fix.cost else ''})" for fix in finding.fixes)
     return f"| {SIGNS[finding.severity]} | {rule} | {place} | {text} | {ways} |"

@@ -88,11 +88,7 @@ class Report:
     @property
     def fixable(self) -> dict[str, int]:
         """How many findings `--fix` would take (`safe`), and how many more `--unsafe-fixes` (`unsafe`)."""
-        single = Counter(
-            finding.fixes[0].safety
-            for finding in self.findings
-            if is_fixable(finding)
-        )
+        single = Counter(finding.fixes[0].safety for finding in self.findings if is_fixable(finding))
         return {"safe": single["safe"], "unsafe": single["unsafe"]}
 
     def text_of_pair(self) -> str:
@@ -204,7 +200,5 @@ def summary_lines(report: Report) -> list[str]:
     if report.undecided:
         rules = len({doubt.rule for doubt in report.undecided})
         launches = len({doubt.launch for doubt in report.undecided})
-        lines.append(
-            f"{count_of(rules, 'rule')} could not be decided in {count_of(launches, 'launch')}; -v says why."
-        )
+        lines.append(f"{count_of(rules, 'rule')} could not be decided in {count_of(launches, 'launch')}; -v says why.")
     return lines

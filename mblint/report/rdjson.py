@@ -38,16 +38,13 @@ def _diagnostic(report: Report, group: Group, texts: dict[str, Text | None]) -> 
         entry["location"] = _location(report, finding.span, texts)
     if finding.related:
         entry["relatedLocations"] = [
-            {"message": neutral(related.message), "location": _location(report, related.span, texts)}
-            for related in finding.related
+            {"message": neutral(related.message), "location": _location(report, related.span, texts)} for related in finding.related
         ]
     if is_fixable(finding):
         own = finding.span.path if finding.span is not None else None
         edits = [edit for edit in finding.fixes[0].edits if edit.span.path == own]
         if len(edits) == len(finding.fixes[0].edits):  # suggestions are for the diagnostic's own file
-            entry["suggestions"] = [
-                {"range": _range(report, edit.span, texts), "text": edit.text} for edit in edits
-            ]
+            entry["suggestions"] = [{"range": _range(report, edit.span, texts), "text": edit.text} for edit in edits]
     return entry
 
 

@@ -34,9 +34,7 @@ def document(report: Report, *, suppressed: bool = False) -> dict[str, Any]:
     held = sorted(report.suppressed, key=lambda e: (e.span, e.finding.rule)) if suppressed else []
     ids = sorted({group.finding.rule for group in shown} | {entry.finding.rule for entry in held})
     index = {rule: number for number, rule in enumerate(ids)}
-    examples = {
-        finding.rule: finding for finding in (*(g.finding for g in shown), *(e.finding for e in held))
-    }
+    examples = {finding.rule: finding for finding in (*(g.finding for g in shown), *(e.finding for e in held))}
     results = [_result(report, group, index) for group in shown]
     for entry in held:
         launches = (entry.finding.launch,) if entry.finding.launch else ()
@@ -58,11 +56,7 @@ def document(report: Report, *, suppressed: bool = False) -> dict[str, Any]:
             "driver": {
                 "name": "mblint",
                 "informationUri": "https://pypi.org/project/mblint/",
-                **(
-                    {"version": report.tool_version, "semanticVersion": report.tool_version}
-                    if report.tool_version
-                    else {}
-                ),
+                **({"version": report.tool_version, "semanticVersion": report.tool_version} if report.tool_version else {}),
                 "rules": [_rule(report, rule, examples[rule]) for rule in ids],
             }
         },
@@ -101,10 +95,7 @@ def _rule(report: Report, rule: str, example: Finding) -> dict[str, Any]:
 
 def _result(report: Report, group: Group, index: dict[str, int]) -> dict[str, Any]:
     finding = group.finding
-    logical = [
-        {"fullyQualifiedName": launch, "name": launch.rpartition(":")[2], "kind": "function"}
-        for launch in group.launches
-    ]
+    logical = [{"fullyQualifiedName": launch, "name": launch.rpartition(":")[2], "kind": "function"} for launch in group.launches]
     text = finding.message + (f" (when {finding.condition})" if finding.condition else "")
     entry: dict[str, Any] = {
         "ruleId": finding.rule,
@@ -125,8 +116,7 @@ def _result(report: Report, group: Group, index: dict[str, int]) -> dict[str, An
         entry["locations"] = [location]
     if finding.related:
         entry["relatedLocations"] = [
-            {"id": number, **_location(report, related.span, related.message)}
-            for number, related in enumerate(finding.related)
+            {"id": number, **_location(report, related.span, related.message)} for number, related in enumerate(finding.related)
         ]
     flow = _flow(report, finding)
     if flow:
@@ -148,9 +138,7 @@ def _flow(report: Report, finding: Finding) -> list[dict[str, Any]]:
 
 
 def _location(report: Report, span: Span, message: str | None = None) -> dict[str, Any]:
-    location: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": _artifact(report, span.path), "region": _region(span)}
-    }
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": _artifact(report, span.path), "region": _region(span)}}
     if message:
         location["message"] = {"text": message}
     return location
@@ -159,11 +147,7 @@ def _location(report: Report, span: Span, message: str | None = None) -> dict[st
 def _artifact(report: Report, path: str) -> dict[str, Any]:
     short = relative(path, report.root)
     if short.startswith("/") or (len(short) > 1 and short[1] == ":"):
-        return {
-            "uri": "file://"
-            + ("" if short.startswith("/") else "/")
-            + quote(short, safe="/:", errors="replace")
-        }
+        return {"uri": "file://" + ("" if short.startswith("/") else "/") + quote(short, safe="/:", errors="replace")}
     return {"uri": quote(short, safe="/", errors="replace"), "uriBaseId": SOURCE_ROOT}
 
 
@@ -184,8 +168,7 @@ def _fix(report: Report, fix: Fix) -> dict[str, Any]:
     return {
         "description": {"text": grade},
         "artifactChanges": [
-            {"artifactLocation": _artifact(report, path), "replacements": replacements}
-            for path, replacements in files.items()
+            {"artifactLocation": _artifact(report, path), "replacements": replacements} for path, replacements in files.items()
         ],
     }
 

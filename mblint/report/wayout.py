@@ -23,11 +23,7 @@ def _gib(size: float) -> str:
 
 def wayout_text(name: str, launch: Launch, goal: Goal, result: Result, verbose: bool = False) -> str:
     """One launch: where it stands, then each way out with lines to copy."""
-    lines = [
-        neutral(name)
-        + (f"  {launch.world_size} GPUs" if launch.world_size else "")
-        + (f"  {launch.gpu}" if launch.gpu else "")
-    ]
+    lines = [neutral(name) + (f"  {launch.world_size} GPUs" if launch.world_size else "") + (f"  {launch.gpu}" if launch.gpu else "")]
     if result.base is not None and result.base.estimate.total_bytes is not None:
         lines.append(f"  now: {_state(result.base)}")
     if result.reached:
@@ -44,10 +40,7 @@ def wayout_text(name: str, launch: Launch, goal: Goal, result: Result, verbose: 
         for title, why in list(result.refused.items())[: None if verbose else 3]:
             lines.append(f"  not {neutral(title)}: {neutral(why)}")
     if result.tried:
-        lines.append(
-            f"\n  {result.tried} combinations estimated, {result.judged} evaluated in full,"
-            f" {result.seconds:.1f} s"
-        )
+        lines.append(f"\n  {result.tried} combinations estimated, {result.judged} evaluated in full, {result.seconds:.1f} s")
     return "\n".join(lines) + "\n"
 
 
@@ -123,9 +116,7 @@ def _answer_entry(answer: Answer) -> dict[str, Any]:
         "title": " + ".join(step.title for step in answer.candidate.steps),
         "families": [step.family for step in answer.candidate.steps],
         "overrides": override_lines(changes),
-        "changes": {
-            key: value for key, value in changes.items() if not key.startswith("env.") and key != "world_size"
-        },
+        "changes": {key: value for key, value in changes.items() if not key.startswith("env.") and key != "world_size"},
         "environment": environment(changes),
         "world_size": changes.get("world_size"),
         "saved_bytes": answer.saved_bytes,

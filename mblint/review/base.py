@@ -29,7 +29,9 @@ def key_of(launch: Launch) -> str:
     """What tells the launches of a run apart."""
     overrides = [getattr(item, "text", str(item)) for item in launch.overrides]
     spec = None if launch.spec is None else (launch.spec.name, launch.spec.span)
-    return repr((spec, launch.recipe, launch.id, sorted(launch.set.items(), key=repr), overrides, list(launch.files), launch.world_size, launch.gpu))
+    return repr(
+        (spec, launch.recipe, launch.id, sorted(launch.set.items(), key=repr), overrides, list(launch.files), launch.world_size, launch.gpu)
+    )
 
 
 @dataclass
@@ -82,9 +84,7 @@ class Review:
         repo = Repository(folder)
         commit = repo.base(wanted)
         changes = repo.changes(commit)
-        return cls(
-            repo, commit, changes, overlay=overlay_of(changes), messages=repo.messages(commit), branch=repo.branch()
-        )
+        return cls(repo, commit, changes, overlay=overlay_of(changes), messages=repo.messages(commit), branch=repo.branch())
 
     @property
     def files(self) -> set[str]:

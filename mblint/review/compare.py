@@ -162,9 +162,7 @@ def _derived(before: FrozenLaunch | None, after: FrozenLaunch | None) -> tuple[t
 
 
 def _notes(findings: Sequence[Finding]) -> tuple[Note, ...]:
-    return tuple(
-        Note(f.rule, f.name, f.severity, f.message, (f.span.path, f.span.line) if f.span is not None else None) for f in findings
-    )
+    return tuple(Note(f.rule, f.name, f.severity, f.message, (f.span.path, f.span.line) if f.span is not None else None) for f in findings)
 
 
 def shown(value: object) -> str:

@@ -199,7 +199,18 @@ class Repository:
         return None if name is None else os.path.join(self.top, name)
 
     def _entries(self, base: str, other: str | None) -> list[_Entry]:
-        args = ["diff", "--raw", "--no-abbrev", "-z", "-M", "--no-ext-diff", "--ignore-submodules=none", base, *([other] if other else []), "--"]
+        args = [
+            "diff",
+            "--raw",
+            "--no-abbrev",
+            "-z",
+            "-M",
+            "--no-ext-diff",
+            "--ignore-submodules=none",
+            base,
+            *([other] if other else []),
+            "--",
+        ]
         fields = self.output(*args).split(b"\0")
         found: list[_Entry] = []
         index = 0

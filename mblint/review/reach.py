@@ -96,4 +96,3 @@ def _imported(tree: ast.Module, package: str) -> set[str]:
                 names.add(source)
             names.update(f"{source}.{alias.name}" if source else alias.name for alias in node.names if alias.name != "*")
     return names
-

@@ -37,9 +37,7 @@ _PARENTS: Final[Mapping[str, tuple[str, ...]]] = {
 @cache
 def bases() -> dict[str, dict[str, Any]]:
     """The layers by name: flat keys and values."""
-    loaded: dict[str, dict[str, Any]] = json.loads(
-        (Path(__file__).parent / "bases.json").read_text(encoding="utf-8")
-    )
+    loaded: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "bases.json").read_text(encoding="utf-8"))
     return loaded
 
 
@@ -133,9 +131,7 @@ def launch_of(example: Mapping[str, Any]) -> FlatLaunch:
         values[key] = list(value) if isinstance(value, tuple) else value
     for key in example.get("unknown", ()):
         values[key] = Unknown("not known in this example")
-    for section in [
-        name.removesuffix(".__class__") for name in values if name.endswith(".__class__") and "." in name
-    ]:
+    for section in [name.removesuffix(".__class__") for name in values if name.endswith(".__class__") and "." in name]:
         if values.get(section, ABSENT) in (None, *(("bf16_mixed",) if section == "mixed_precision" else ())):
             del values[section]
     launch = FlatLaunch(values=values, given=tuple(given), before=dict(example.get("written", {})))
@@ -153,8 +149,7 @@ def launch_of(example: Mapping[str, Any]) -> FlatLaunch:
         launch.env_known = True
         launch.env.update({str(k): str(v) for k, v in example["env"].items()})
     launch.class_names = {
-        section: (names,) if isinstance(names, str) else tuple(names)
-        for section, names in example.get("classes", {}).items()
+        section: (names,) if isinstance(names, str) else tuple(names) for section, names in example.get("classes", {}).items()
     }
     launch.notes = {str(key): str(text) for key, text in example.get("comments", {}).items()}
     if example.get("parent") is not None:

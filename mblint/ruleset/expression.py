@@ -155,9 +155,7 @@ def _is_number(value: object) -> bool:
 def _bounded(value: object) -> object:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         return ABSENT
-    if isinstance(value, str | list) and len(value) > (
-        MAX_ITEMS if isinstance(value, list) else MAX_CHARACTERS
-    ):
+    if isinstance(value, str | list) and len(value) > (MAX_ITEMS if isinstance(value, list) else MAX_CHARACTERS):
         return ABSENT
     if isinstance(value, complex):
         return ABSENT
@@ -212,9 +210,7 @@ def _equal(left: Any, right: Any) -> int:
             return FALSE
         result = TRUE
         for a, b in zip(left, right, strict=True):
-            result = AND[result][
-                UNKNOWN if isinstance(a, Unknown) or isinstance(b, Unknown) else _equal(a, b)
-            ]
+            result = AND[result][UNKNOWN if isinstance(a, Unknown) or isinstance(b, Unknown) else _equal(a, b)]
         return result
     return TRUE if left == right else FALSE
 
@@ -355,12 +351,7 @@ class _Compiler:
 
     def _quantified(self, node: ast.Call) -> _Test | None:
         """`any(... for x in xs)` and `all(...)`, element by element in three-valued logic."""
-        if not (
-            isinstance(node.func, ast.Name)
-            and node.func.id in ("any", "all")
-            and len(node.args) == 1
-            and not node.keywords
-        ):
+        if not (isinstance(node.func, ast.Name) and node.func.id in ("any", "all") and len(node.args) == 1 and not node.keywords):
             return None
         argument = node.args[0]
         conjunction = node.func.id == "all"
@@ -463,9 +454,7 @@ class _Compiler:
     def _value_Constant(self, node: ast.Constant) -> _Value:
         constant = node.value
         if not (constant is None or isinstance(constant, bool | int | float | str)):
-            raise ExpressionError(
-                f"{type(constant).__name__} constants are not allowed in a rule's expression"
-            )
+            raise ExpressionError(f"{type(constant).__name__} constants are not allowed in a rule's expression")
         if isinstance(constant, int) and constant.bit_length() > 64:
             raise ExpressionError("a number is too large")
         return lambda view, frame: constant
@@ -635,12 +624,8 @@ class _Compiler:
             from mblint.ruleset.suggest import closest
 
             near = closest(name, FUNCTIONS)
-            raise ExpressionError(
-                f"there is no function {name}()" + (f"; did you mean {near}()?" if near else "")
-            )
-        if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
-            keyword.arg is None for keyword in node.keywords
-        ):
+            raise ExpressionError(f"there is no function {name}()" + (f"; did you mean {near}()?" if near else ""))
+        if any(isinstance(argument, ast.Starred) for argument in node.args) or any(keyword.arg is None for keyword in node.keywords):
             raise ExpressionError("* and ** are not allowed in a rule's expression")
         function.check_arguments(name, len(node.args), [keyword.arg or "" for keyword in node.keywords])
         return self._name_call(function, node) if function.takes_names else self._plain_call(function, node)
@@ -681,9 +666,7 @@ class _Compiler:
             else:
                 name = dotted(argument)
             if name is None or (name and not is_name(name)):
-                raise ExpressionError(
-                    f"{ast.unparse(argument)} is neither a key of a known section nor a fact"
-                )
+                raise ExpressionError(f"{ast.unparse(argument)} is neither a key of a known section nor a fact")
             names.append(name)
             self.names.append(name)
         rest = tuple(self.value(argument) for argument in node.args[function.takes_names :])

@@ -90,9 +90,7 @@ def _refuse_duplicates(rules: Iterable[Rule]) -> None:
             first = seen.setdefault(label, rule)
             if first is not rule:
                 line = _line_of(rule.path, label)
-                problems.append(
-                    (Span(rule.path, line), f"{label} is already the name of a rule in {first.path}")
-                )
+                problems.append((Span(rule.path, line), f"{label} is already the name of a rule in {first.path}"))
     if problems:
         raise RuleFileError(problems)
 
@@ -127,9 +125,7 @@ def compile_rules(folder: Path) -> str:
     """The compiled copy of a folder of rule files, as text; for the wheel. Raises RuleFileError."""
     rules = _validated(sorted(folder.glob("*/*.yaml")))
     data = [{"path": Path(rule.path).relative_to(folder).as_posix(), "data": rule.data} for rule in rules]
-    return json.dumps(
-        {"format": _FORMAT, "rules": data}, ensure_ascii=False, sort_keys=True, separators=(",", ":")
-    )
+    return json.dumps({"format": _FORMAT, "rules": data}, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _compile(folder: Path, files: Iterable[Path]) -> list[dict[str, Any]]:
@@ -149,11 +145,7 @@ def _read_compiled(path: Path) -> list[dict[str, Any]] | None:
     if not isinstance(rules, list):
         return None
     for item in rules:
-        if not (
-            isinstance(item, dict)
-            and isinstance(item.get("path"), str)
-            and isinstance(item.get("data"), dict)
-        ):
+        if not (isinstance(item, dict) and isinstance(item.get("path"), str) and isinstance(item.get("data"), dict)):
             return None
         if not {"id", "name", "title", "severity", "outcome"} <= item["data"].keys():
             return None
@@ -186,9 +178,7 @@ def _write(path: Path, rules: list[dict[str, Any]]) -> None:
     text = json.dumps({"format": _FORMAT, "rules": rules}, ensure_ascii=False, separators=(",", ":"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix="rules-", delete=False
-        ) as file:
+        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix="rules-", delete=False) as file:
             file.write(text)
         os.replace(file.name, path)
     except OSError:

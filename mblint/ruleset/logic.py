@@ -48,7 +48,5 @@ AND: Final = tuple(tuple(_lift(_and_one, a, b) for b in _SETS) for a in _SETS)
 OR: Final = tuple(tuple(_lift(_or_one, a, b) for b in _SETS) for a in _SETS)
 """`OR[a][b]`: the possible outcomes of `a or b`."""
 
-NOT: Final = tuple(
-    (a & NOT_APPLICABLE) | (FALSE if a & TRUE else 0) | (TRUE if a & FALSE else 0) for a in _SETS
-)
+NOT: Final = tuple((a & NOT_APPLICABLE) | (FALSE if a & TRUE else 0) | (TRUE if a & FALSE else 0) for a in _SETS)
 """`NOT[a]`: the possible outcomes of `not a`."""

@@ -59,9 +59,7 @@ class FixModel(_Strict):
 
     title: Text
     when: str | None = Field(None, description="Offer the fix only where this holds.")
-    let: dict[str, str] = Field(
-        default_factory=dict, description="Named values for `set`, `title` and `cost`."
-    )
+    let: dict[str, str] = Field(default_factory=dict, description="Named values for `set`, `title` and `cost`.")
     set: dict[str, Any] = Field(default_factory=dict, description="New values; strings are expressions.")
     delete: list[str] = Field(default_factory=list, description="Keys whose writes are deleted.")
     safety: Literal["safe", "unsafe"] = "unsafe"
@@ -150,9 +148,7 @@ class ExampleModel(_Strict):
     commit: str = Field("", description="The message of the change's commit.")
     comments: dict[str, str] = Field(default_factory=dict, description="Comments beside writes, by key.")
     name: str | None = Field(None, description="Name of the recipe.")
-    written: dict[str, Any] = Field(
-        default_factory=dict, description="Values before the launch path overwrote them."
-    )
+    written: dict[str, Any] = Field(default_factory=dict, description="Values before the launch path overwrote them.")
     severity: Severity | None = Field(None, description="Severity expected of the finding.")
     message: str | None = Field(None, description="Text expected in the message.")
     also: list[str] = Field(default_factory=list, description="Other errors that this launch has as well.")
@@ -192,9 +188,7 @@ class RuleModel(_Strict):
     blame: list[str] = Field(default_factory=list)
     fixes: list[FixModel] = Field(default_factory=list)
     enforced_by: list[Place] = Field(default_factory=list)
-    replaces: list[RuleId] = Field(
-        default_factory=list, description="Rules that have nothing to add where this one finds something."
-    )
+    replaces: list[RuleId] = Field(default_factory=list, description="Rules that have nothing to add where this one finds something.")
     why: Text
     references: list[Text] = Field(default_factory=list)
     examples: ExamplesModel

@@ -31,9 +31,7 @@ def read_rule(path: Path) -> Rule:
             label = ".".join(str(part) for part in where)
             if item["type"] == "extra_forbidden":
                 message = "no such field" + _hint(str(where[-1]))
-            problems.append(
-                (Span(str(path), _line(lines, where)), f"{label}: {message}" if label else message)
-            )
+            problems.append((Span(str(path), _line(lines, where)), f"{label}: {message}" if label else message))
         raise RuleFileError(problems) from None
     return Rule(data, str(path))
 
@@ -63,9 +61,7 @@ def _load(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
         data = None if node is None else _construct(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise refuse(
-            mark.line + 1 if mark else 1, f"not valid YAML: {error.problem or error.context}"
-        ) from None
+        raise refuse(mark.line + 1 if mark else 1, f"not valid YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise refuse(1, f"not valid YAML: {' '.join(str(error).split())}") from None
     except (RecursionError, ValueError) as error:
@@ -125,8 +121,6 @@ def _hint(name: str) -> str:
     from mblint.ruleset.model import CaseModel, ExampleModel, FixModel, RuleModel
     from mblint.ruleset.suggest import closest
 
-    fields = {
-        field for model in (RuleModel, FixModel, CaseModel, ExampleModel) for field in model.model_fields
-    }
+    fields = {field for model in (RuleModel, FixModel, CaseModel, ExampleModel) for field in model.model_fields}
     near = closest(name, sorted(fields))
     return f"; did you mean {near}?" if near else ""

@@ -74,8 +74,7 @@ class FixTemplate:
     def set(self) -> tuple[tuple[str, Expression | object], ...]:
         local = frozenset(self.data.get("let", {}))
         return tuple(
-            (key, compile_expression(value, local) if isinstance(value, str) else value)
-            for key, value in self.data.get("set", {}).items()
+            (key, compile_expression(value, local) if isinstance(value, str) else value) for key, value in self.data.get("set", {}).items()
         )
 
     @property
@@ -186,9 +185,7 @@ class Rule:
     @property
     def outcomes(self) -> frozenset[str]:
         """All outcomes that the rule can report."""
-        return frozenset(
-            {self.outcome, *(case["outcome"] for case in self.data.get("cases", ()) if "outcome" in case)}
-        )
+        return frozenset({self.outcome, *(case["outcome"] for case in self.data.get("cases", ()) if "outcome" in case)})
 
     def covers(self, versions: Mapping[str, str]) -> bool | None:
         """Whether it holds for these versions of bridge and core; None if one that matters is not known."""

@@ -48,9 +48,7 @@ def matches(specifier: str, version: str) -> bool:
     have = release(version)
     for operator, want, prefix in clauses(specifier):
         if prefix:
-            same = have[: len(want)] == want or (
-                len(have) < len(want) and have + (0,) * (len(want) - len(have)) == want
-            )
+            same = have[: len(want)] == want or (len(have) < len(want) and have + (0,) * (len(want) - len(have)) == want)
             if same != (operator == "=="):
                 return False
             continue

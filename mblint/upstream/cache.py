@@ -154,9 +154,7 @@ def settle(folder: Path, copy: Copy) -> Copy:
                 shutil.rmtree(folder, ignore_errors=True)
                 return there
             discard(target)  # damaged, or half removed
-    raise UserError(
-        f"{target} cannot be replaced", f"remove it by hand, or run `mblint upstream remove {copy.bridge}`"
-    )
+    raise UserError(f"{target} cannot be replaced", f"remove it by hand, or run `mblint upstream remove {copy.bridge}`")
 
 
 def discard(folder: Path) -> None:
@@ -183,10 +181,7 @@ def sweep(older_than_seconds: float = 86_400.0) -> None:
     limit = time.time() - older_than_seconds
     try:
         for entry in os.scandir(upstream_folder()):
-            if (
-                entry.name.startswith((".new-", ".old-"))
-                and entry.stat(follow_symlinks=False).st_mtime < limit
-            ):
+            if entry.name.startswith((".new-", ".old-")) and entry.stat(follow_symlinks=False).st_mtime < limit:
                 shutil.rmtree(entry.path, ignore_errors=True)
     except OSError:
         return

@@ -29,13 +29,9 @@ def site_folders(python: str) -> list[Path]:
     elif given.is_file():
         folders = list(_of_interpreter(given))
     else:
-        raise UserError(
-            f"python {python!r} does not exist", "name an interpreter or the folder of an environment"
-        )
+        raise UserError(f"python {python!r} does not exist", "name an interpreter or the folder of an environment")
     if not folders:
-        raise UserError(
-            f"python {python!r} has no site-packages folder", "name an interpreter or an environment"
-        )
+        raise UserError(f"python {python!r} has no site-packages folder", "name an interpreter or an environment")
     return folders
 
 
@@ -71,9 +67,7 @@ def _newest_first(lib: Path) -> list[Path]:
         names = [entry.name for entry in os.scandir(lib) if re.fullmatch(r"python3\.\d+t?", entry.name)]
     except OSError:
         return []
-    return [
-        lib / name for name in sorted(names, key=lambda name: int(re.sub(r"\D", "", name[8:])), reverse=True)
-    ]
+    return [lib / name for name in sorted(names, key=lambda name: int(re.sub(r"\D", "", name[8:])), reverse=True)]
 
 
 def _system_prefix(prefix: Path) -> Path | None:

@@ -63,11 +63,7 @@ def fetch(
             raise UserError(f"{version!r} is not a version of {name}", "for example 0.6.2")
     if bridge != "latest":
         wanted = core or known_core(bridge)
-        there = (
-            read_copy(upstream_folder() / copy_name(bridge, wanted))
-            if wanted and wanted != "latest"
-            else None
-        )
+        there = read_copy(upstream_folder() / copy_name(bridge, wanted)) if wanted and wanted != "latest" else None
         if there is not None and not force:
             say(f"megatron-bridge {there.bridge} + megatron-core {there.core} is there already")
             return there
@@ -79,9 +75,7 @@ def fetch(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fetch_into(
-    folder: Path, bridge: str, core: str | None, wheels: Path | None, force: bool, say: Say
-) -> Copy:
+def _fetch_into(folder: Path, bridge: str, core: str | None, wheels: Path | None, force: bool, say: Say) -> Copy:
     downloads, tree = folder / "wheels", folder / "tree"
     downloads.mkdir()
     tree.mkdir()
@@ -138,18 +132,10 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _download(
-    distribution: str, version: str, into: Path, wheels: Path | None, say: Say
-) -> tuple[Path, bool]:
+def _download(distribution: str, version: str, into: Path, wheels: Path | None, say: Say) -> tuple[Path, bool]:
     """One wheel, and whether its hash is one that mblint pins."""
     exact = bool(_VERSION.match(version)) and version != "latest"
-    requirement = (
-        distribution
-        if version == "latest"
-        else f"{distribution}=={version}"
-        if exact
-        else distribution + version
-    )
+    requirement = distribution if version == "latest" else f"{distribution}=={version}" if exact else distribution + version
     pinned = known_hash(distribution, version) if exact else None
     say(f"fetching {requirement}" + ("" if wheels is None else f" from {wheels}"))
     folder = into / distribution
@@ -311,8 +297,7 @@ def _explained(requirement: str, failure: str, wheels: Path | None) -> UserError
     if _offline(failure):
         return UserError(
             f"the package index cannot be reached to fetch {requirement}{_reason(failure)}",
-            "check the network and pip's index settings, or use `--wheels DIR`; "
-            "`mblint check` works without it from the shipped snapshot",
+            "check the network and pip's index settings, or use `--wheels DIR`; `mblint check` works without it from the shipped snapshot",
         )
     if versions or "No matching distribution" in failure:
         return UserError(

@@ -62,9 +62,7 @@ class Upstream:
             core = "absent"
         if self.kind == self.core_kind or self.core_root is None:
             return f"megatron-bridge {bridge} + megatron-core {core} ({_SAID[self.kind]})"
-        return (
-            f"megatron-bridge {bridge} ({_SAID[self.kind]}) + megatron-core {core} ({_SAID[self.core_kind]})"
-        )
+        return f"megatron-bridge {bridge} ({_SAID[self.kind]}) + megatron-core {core} ({_SAID[self.core_kind]})"
 
     def module_file(self, module: str) -> Path | None:
         """The source file of `megatron.bridge.x` or `megatron.core.y`, or None.
@@ -215,9 +213,7 @@ def _from_tree(paths: list[Path], python: str | None, project: Path) -> Upstream
                         folder / "3rdparty" / "Megatron-LM",
                         root.parent / "3rdparty" / "Megatron-LM",
                     ]
-                    return _completed(
-                        "tree", root, nearby, f"the tree under check, {folder}", python, project
-                    )
+                    return _completed("tree", root, nearby, f"the tree under check, {folder}", python, project)
     return None
 
 
@@ -248,9 +244,7 @@ def _from_cache() -> Upstream | None:
     newest = next(iter(copies()), None)
     if newest is None:
         return None
-    return Upstream(
-        "cache", newest.bridge, newest.core, newest.path, newest.path, "cache", "newest fetched copy"
-    )
+    return Upstream("cache", newest.bridge, newest.core, newest.path, newest.path, "cache", "newest fetched copy")
 
 
 def _completed(

@@ -59,9 +59,7 @@ def cache_folder(environment: Mapping[str, str]) -> str:
             return os.path.expanduser(environment[name])
     if environment.get("HF_HOME"):
         return os.path.join(os.path.expanduser(environment["HF_HOME"]), "hub")
-    base = environment.get("XDG_CACHE_HOME") or os.path.join(
-        environment.get("HOME") or os.path.expanduser("~"), ".cache"
-    )
+    base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or os.path.expanduser("~"), ".cache")
     return os.path.join(base, "huggingface", "hub")
 
 
@@ -94,9 +92,7 @@ class ModelSource:
             if folder.startswith(os.path.realpath(root) + os.sep) and os.path.isdir(folder):
                 return read_config(os.path.join(folder, tail))
         if not _ID.fullmatch(name):
-            return ModelFacts(
-                None, reason=f"{name} is neither a folder of this project nor a Hugging Face id"
-            )
+            return ModelFacts(None, reason=f"{name} is neither a folder of this project nor a Hugging Face id")
         if self.cache is not None and (path := cached_config(self.cache, name, tail)) is not None:
             found = read_config(path)
             if found.config is not None:

@@ -105,9 +105,7 @@ def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, room: 
             while chunk := source.read(65_536):
                 written += len(chunk)
                 if written > limit:
-                    raise UserError(
-                        f"{name} unpacks to more than source code needs ({info.filename}): stopped"
-                    )
+                    raise UserError(f"{name} unpacks to more than source code needs ({info.filename}): stopped")
                 sink.write(chunk)
     except zlib.error as error:
         raise UserError(f"{name} is damaged at {info.filename}: {error}") from None

@@ -19,9 +19,7 @@ def package_version(root: Path, package: str) -> str | None:
     Its own `package_info.py` is asked first, since it belongs to the very source; then the metadata that an
     installer put beside it. None when neither says it.
     """
-    return _from_package_info(root / "megatron" / package / "package_info.py") or _from_metadata(
-        root, f"megatron_{package}"
-    )
+    return _from_package_info(root / "megatron" / package / "package_info.py") or _from_metadata(root, f"megatron_{package}")
 
 
 def _from_package_info(path: Path) -> str | None:

@@ -59,9 +59,7 @@ def test_the_command_line_goes_over_the_settings(bare_environment: Path) -> None
     (bare_environment / "mblint.toml").write_text(
         'select = ["MB1"]\nignore = ["MB204"]\nexclude = ["x"]\nfail-on = "error"\nworld-size = 8\ngpu = "h100"\n'
     )
-    got = settings_of(
-        _args("--select", "MB2", "--ignore", "MB3", "--exclude", "y", "--world-size", "16")
-    ).settings
+    got = settings_of(_args("--select", "MB2", "--ignore", "MB3", "--exclude", "y", "--world-size", "16")).settings
     assert (got.select, got.ignore, got.exclude) == (("MB2",), ("MB204", "MB3"), ("x", "y"))
     assert (got.fail_on, got.world_size, got.gpu) == ("error", 16, "h100")
     assert settings_of(_args("--isolated")).settings.gpu is None
@@ -93,9 +91,7 @@ def test_the_settings_name_the_upstream_and_the_command_line_another(bare_enviro
         ("never", {"FORCE_COLOR": "1"}, True, False),
     ],
 )
-def test_colour(
-    monkeypatch: pytest.MonkeyPatch, choice: str, environment: dict[str, str], terminal: bool, colour: bool
-) -> None:
+def test_colour(monkeypatch: pytest.MonkeyPatch, choice: str, environment: dict[str, str], terminal: bool, colour: bool) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
@@ -122,16 +118,12 @@ def test_rules_and_rule_agree(bare_environment: Path, capsys: pytest.CaptureFixt
     rule = listed[0]
     assert main(["rule", rule["name"], "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert {key: data[key] for key in ("id", "name", "title", "area")} == {
-        key: rule[key] for key in ("id", "name", "title", "area")
-    }
+    assert {key: data[key] for key in ("id", "name", "title", "area")} == {key: rule[key] for key in ("id", "name", "title", "area")}
     assert main(["rule", f"{rule['name']}x"]) == 2
     assert f"did you mean {rule['name']}?" in capsys.readouterr().err
 
 
-def test_rules_can_be_chosen_by_area_and_prefix(
-    bare_environment: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rules_can_be_chosen_by_area_and_prefix(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "--select", "MB3", "--format", "json"]) == 0
     by_prefix = json.loads(capsys.readouterr().out)["rules"]
     assert by_prefix
@@ -140,9 +132,7 @@ def test_rules_can_be_chosen_by_area_and_prefix(
     assert {rule["area"] for rule in json.loads(capsys.readouterr().out)["rules"]} == {"memory"}
 
 
-def test_a_broken_rule_pack_is_named_with_its_line(
-    bare_environment: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_rule_pack_is_named_with_its_line(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bare_environment / "mblint.toml").write_text('extend-rules = ["mine"]')
     assert main(["rules"]) == 2
     assert "no such file or folder" in capsys.readouterr().err
@@ -181,9 +171,7 @@ def test_upstream_list_path_and_remove(bare_environment: Path, capsys: pytest.Ca
     assert list(upstream_folder().iterdir()) == []
 
 
-def test_settings_are_shown_with_their_file(
-    bare_environment: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_are_shown_with_their_file(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bare_environment / "mblint.toml").write_text('gpu = "h100"')
     assert main(["settings"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -14,9 +14,7 @@ from mblint.cli.main import COMMANDS, main
 
 
 def _run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mblint", *words], capture_output=True, text=True, check=False, **options
-    )  # type: ignore[call-overload, no-any-return]
+    return subprocess.run([sys.executable, "-m", "mblint", *words], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def test_version_is_answered_before_anything_is_imported() -> None:
@@ -127,9 +125,7 @@ def test_a_usage_error_is_one_line_with_a_remedy(
     assert said in err
 
 
-def test_settings_mistakes_end_a_run_with_code_2(
-    bare_environment: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_mistakes_end_a_run_with_code_2(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bare_environment / "mblint.toml").write_text("selct = []\nfail-on = 'no'\n")
     assert main(["rules"]) == 2
     assert [line.partition(": ")[2].partition(" `")[0] for line in capsys.readouterr().err.splitlines()] == [
@@ -204,9 +200,7 @@ def test_an_interrupt_is_130_and_quiet(broken, bare_environment: Path, capsys) -
     assert capsys.readouterr().err == "mblint: interrupted\n"
 
 
-def test_messages_cannot_command_the_terminal(
-    bare_environment: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_messages_cannot_command_the_terminal(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rule", "\x1b[31mred\x1b]0;title\x07"]) == 2
     err = capsys.readouterr().err
     assert "\x1b" not in err
@@ -242,9 +236,7 @@ def test_a_full_disk_is_one_line() -> None:
 def test_a_closed_pipe_is_quiet(words: list[str], code: int) -> None:
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(
-        [sys.executable, "-m", "mblint", *words], stdout=write, stderr=subprocess.PIPE, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "mblint", *words], stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
     assert done.stderr == ""
     assert done.returncode == code  # argparse itself forgives a help that nobody reads

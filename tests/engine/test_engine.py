@@ -121,7 +121,23 @@ def test_both_numbers_side_by_side(
 ) -> None:
     package(tmp_path, monkeypatch, UTILS)
     launches = tmp_path / "one.jsonl"
-    launches.write_text(json.dumps({"recipe": None, "id": "a", "set": {"train.global_batch_size": 8, "train.micro_batch_size": 1, "model.num_layers": 3, "model.vocab_size": 1000, "model.hidden_size": 64, "model.num_attention_heads": 4}, "world_size": 1}))
+    launches.write_text(
+        json.dumps(
+            {
+                "recipe": None,
+                "id": "a",
+                "set": {
+                    "train.global_batch_size": 8,
+                    "train.micro_batch_size": 1,
+                    "model.num_layers": 3,
+                    "model.vocab_size": 1000,
+                    "model.hidden_size": 64,
+                    "model.num_attention_heads": 4,
+                },
+                "world_size": 1,
+            }
+        )
+    )
     words = ["estimate", "--launches", str(launches), "--engine", "megatron-bridge", "--python", sys.executable, "--isolated"]
     assert main([*words, "--upstream", str(upstream), "--format", "json"]) == 0
     text = capsys.readouterr().out

@@ -9,7 +9,7 @@ from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import ModuleTable
 from mblint.evaluate.world import World
 
-SOURCE = '''
+SOURCE = """
 import contextlib
 from contextlib import contextmanager
 
@@ -88,7 +88,7 @@ def unusual():
 
 first, second, third, fourth, fifth = nested(), early(), broken(), method(), unusual()
 after_early = list(log)
-'''
+"""
 
 
 def lookup(name: str) -> Any:

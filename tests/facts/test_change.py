@@ -44,9 +44,7 @@ def test_changed_of_an_unknown_is_unknown() -> None:
     assert isinstance(compile_expression(f"changed({TP})").value(view), Unknown)
 
 
-@pytest.mark.parametrize(
-    ("now", "before", "value"), [(8, 8, False), (16, 8, True), (None, None, False)]
-)
+@pytest.mark.parametrize(("now", "before", "value"), [(8, 8, False), (16, 8, True), (None, None, False)])
 def test_gpus(now: int | None, before: int | None, value: bool) -> None:
     view = _view(world_size=now, before={"world_size": before})
     assert view.read("change.gpus_changed") is value

@@ -40,10 +40,7 @@ def test_expandable_segments(env: dict[str, Any], expected: bool) -> None:
 def test_an_environment_that_is_not_known() -> None:
     assert isinstance(read("environment.expandable_segments"), Unknown)
     assert isinstance(read("env.ANYTHING"), Unknown)
-    assert (
-        read("environment.expandable_segments", own={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})
-        is True
-    )
+    assert read("environment.expandable_segments", own={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}) is True
     assert read("env.NCCL_NVLS_ENABLE", own={"NCCL_NVLS_ENABLE": 0}) == "0"
     assert read("env.ANYTHING", {}) is None
     assert read("environment.known") is False

@@ -161,9 +161,7 @@ def test_names_that_speak_of_memory(name: str, expected: bool) -> None:
 
 def test_every_fact_says_what_it_is_and_runs_on_every_base() -> None:
     bases = ["dense", "moe", "mla", "lora", "overlap", "precision", "hybrid", "moe+lora", "none"]
-    launches = [
-        launch_of({"base": base, "set": {}, "world_size": 8, "gpu": "h100", "env": {}}) for base in bases
-    ]
+    launches = [launch_of({"base": base, "set": {}, "world_size": 8, "gpu": "h100", "env": {}}) for base in bases]
     bare = launch_of({"base": "none", "set": {}})
     for name, function in all_facts().items():
         assert (function.__doc__ or "").strip(), name

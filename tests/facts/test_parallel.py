@@ -11,9 +11,7 @@ from mblint.facts.view import View
 from mblint.ruleset.examples import launch_of
 
 
-def read(
-    name: str, world: int | None = None, base: str = "dense", gpu: str | None = None, **values: Any
-) -> object:
+def read(name: str, world: int | None = None, base: str = "dense", gpu: str | None = None, **values: Any) -> object:
     keys = {f"model.{key}" if "." not in key else key: value for key, value in values.items()}
     return View(launch_of({"base": base, "set": keys, "world_size": world, "gpu": gpu})).read(name)
 
@@ -90,11 +88,7 @@ def test_micro_batches() -> None:
 
 
 def test_keys_behind_a_fact() -> None:
-    view = View(
-        launch_of(
-            {"set": SIZES and {f"model.{key}": value for key, value in SIZES.items()}, "world_size": 64}
-        )
-    )
+    view = View(launch_of({"set": SIZES and {f"model.{key}": value for key, value in SIZES.items()}, "world_size": 64}))
     assert set(view.keys_of("parallel.data_parallel_size")) >= {
         "world_size",
         "model.tensor_model_parallel_size",
@@ -122,7 +116,4 @@ def test_gpu_types(gpu: str, generation: str, domain: int, before: bool) -> None
 def test_a_gpu_that_is_not_known() -> None:
     assert isinstance(read("gpu.generation"), Unknown)
     assert read("gpu.generation", gpu="mi300x") is ABSENT
-    assert (
-        read("parallel.nodes_of_model", gpu="h100", tensor_model_parallel_size=8, context_parallel_size=2)
-        == 2
-    )
+    assert read("parallel.nodes_of_model", gpu="h100", tensor_model_parallel_size=8, context_parallel_size=2) == 2

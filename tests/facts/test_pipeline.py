@@ -78,9 +78,7 @@ def test_virtual_size() -> None:
 def test_a_layout_that_the_launch_path_made_an_object_of() -> None:
     key = "model.pipeline_model_parallel_layout"
     example = {
-        "set": {
-            key: "<megatron.core.transformer.pipeline_parallel_layer_layout.PipelineParallelLayerLayout>"
-        },
+        "set": {key: "<megatron.core.transformer.pipeline_parallel_layer_layout.PipelineParallelLayerLayout>"},
         "written": {key: "Et|tL"},
     }
     assert View(launch_of(example)).read("pipeline.layout") == ["Et", "tL"]
@@ -119,12 +117,8 @@ def test_any_layout_text_is_parsed_or_refused(text: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.integers(1, 130), st.integers(1, 16), st.sampled_from([None, 1, 3, 8]), st.sampled_from([None, 2, 5])
-)
-def test_stages_hold_all_layers_or_there_is_no_split(
-    layers: int, pp: int, first: int | None, last: int | None
-) -> None:
+@given(st.integers(1, 130), st.integers(1, 16), st.sampled_from([None, 1, 3, 8]), st.sampled_from([None, 2, 5]))
+def test_stages_hold_all_layers_or_there_is_no_split(layers: int, pp: int, first: int | None, last: int | None) -> None:
     given = {FIRST: first, LAST: last}
     stages = read("pipeline.stage_layers", layers, pp, **given)
     if read("pipeline.splits", layers, pp, **given):

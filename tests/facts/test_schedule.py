@@ -79,10 +79,7 @@ def test_padding_multiple() -> None:
     assert read("data.collate_multiple", set={**keys, "model.sequence_parallel": True}) == 8
     assert read("data.collate_multiple", set={**keys, "dist.eval_context_parallel_size": 3}) == 12
     assert read("data.collate_multiple", set={}) == 1
-    assert (
-        read("data.tokens_per_rank", set={**keys, "model.seq_length": 4096, "model.sequence_parallel": True})
-        == 512
-    )
+    assert read("data.tokens_per_rank", set={**keys, "model.seq_length": 4096, "model.sequence_parallel": True}) == 512
     assert read("data.tokens_per_rank", set={**keys, "model.seq_length": 4095}) is ABSENT
 
 
@@ -97,9 +94,7 @@ def test_mock_data() -> None:
 def test_targets_that_match_nothing() -> None:
     targets = ["linear_qkv", "q_proj", "*.layers.0.*.linear_fc1", "*"]
     assert read("lora.unmatched", base="lora", set={"peft.target_modules": targets}) == ["q_proj"]
-    assert read(
-        "lora.unmatched", base="mla+lora", set={"peft.target_modules": ["linear_qkv", "linear_q_up_proj"]}
-    ) == ["linear_qkv"]
+    assert read("lora.unmatched", base="mla+lora", set={"peft.target_modules": ["linear_qkv", "linear_q_up_proj"]}) == ["linear_qkv"]
     assert read("lora.unmatched", base="hybrid+lora", set={"peft.target_modules": ["in_proj"]}) == []
     canonical = {
         "peft.__class__": "megatron.bridge.peft.canonical_lora.CanonicalLoRA",
@@ -117,10 +112,7 @@ def test_targets_that_match_nothing() -> None:
 def test_adapters_on_experts() -> None:
     assert read("lora.on_experts", base="moe+lora", set={}) is True
     assert read("lora.on_experts", base="moe+lora", set={"peft.target_modules": ["linear_qkv"]}) is False
-    assert (
-        read("lora.on_experts", base="moe+lora", set={"peft.target_modules": ["*.shared_experts.linear_fc1"]})
-        is False
-    )
+    assert read("lora.on_experts", base="moe+lora", set={"peft.target_modules": ["*.shared_experts.linear_fc1"]}) is False
     assert read("lora.on_experts", base="lora", set={}) is False
 
 
@@ -129,9 +121,7 @@ def test_layers_with_experts() -> None:
     assert read("moe.layers_exist", set={}) is False
     keys: dict[str, Any] = {"model.num_moe_experts": 8}
     assert read("moe.layers_exist", base="hybrid", set=keys) is False
-    assert (
-        read("moe.layers_exist", base="hybrid", set={**keys, "model.hybrid_layer_pattern": "M-ME*E"}) is True
-    )
+    assert read("moe.layers_exist", base="hybrid", set={**keys, "model.hybrid_layer_pattern": "M-ME*E"}) is True
     assert read("moe.layer_freq_length", base="moe", set={"model.moe_layer_freq": [0, 1, 1]}) == 3
     assert read("moe.layer_freq_length", base="moe", set={"model.moe_layer_freq": 2}) is ABSENT
     assert read("moe.mixed_layers", base="moe", set={"model.moe_layer_freq": 2}) is True
@@ -203,10 +193,7 @@ def test_adapters_on_the_shared_expert() -> None:
     keys: dict[str, Any] = {"model.moe_shared_expert_intermediate_size": 1536}
     assert read("lora.on_shared_expert", base="moe+lora", set=keys) is True
     assert read("lora.on_shared_expert", base="moe+lora", set={}) is False
-    assert (
-        read("lora.on_shared_expert", base="moe+lora", set={**keys, "peft.target_modules": ["linear_qkv"]})
-        is False
-    )
+    assert read("lora.on_shared_expert", base="moe+lora", set={**keys, "peft.target_modules": ["linear_qkv"]}) is False
 
 
 def test_layers_without_rotary_positions() -> None:

@@ -48,9 +48,7 @@ def planned(
     **kw: Any,
 ) -> Fix | Refusal:
     span = function_span(RECIPE) if function else None
-    return plan_fix(
-        Fix("t", "safe", changes), {key: [write] for key, write in writes.items()}, sources, span, **kw
-    )
+    return plan_fix(Fix("t", "safe", changes), {key: [write] for key, write in writes.items()}, sources, span, **kw)
 
 
 def result(fix: Fix | Refusal, sources: dict[str, str] = SOURCES) -> dict[str, str]:
@@ -80,13 +78,9 @@ def test_environment_of_yaml_and_shell() -> None:
     )
     assert "NCCL_NVLS_ENABLE: 1\n" in result(fix)[YAML]
     write = Write(span_of(SCRIPT, "CUDA_DEVICE_MAX_CONNECTIONS=1", SHELL), "1")
-    fix = planned(
-        {"env_vars.CUDA_DEVICE_MAX_CONNECTIONS": 32}, {"env_vars.CUDA_DEVICE_MAX_CONNECTIONS": write}
-    )
+    fix = planned({"env_vars.CUDA_DEVICE_MAX_CONNECTIONS": 32}, {"env_vars.CUDA_DEVICE_MAX_CONNECTIONS": write})
     assert "export CUDA_DEVICE_MAX_CONNECTIONS=32\n" in result(fix)[SHELL]
-    fix = planned(
-        {"env_vars.CUDA_DEVICE_MAX_CONNECTIONS": ABSENT}, {"env_vars.CUDA_DEVICE_MAX_CONNECTIONS": write}
-    )
+    fix = planned({"env_vars.CUDA_DEVICE_MAX_CONNECTIONS": ABSENT}, {"env_vars.CUDA_DEVICE_MAX_CONNECTIONS": write})
     assert "export" not in result(fix)[SHELL]
 
 
@@ -101,9 +95,7 @@ def test_keys_are_deleted_and_renamed_in_their_layer() -> None:
     assert "cp:" not in result(fix)[YAML]
     fix = planned({"model.cp": ABSENT, "model.context": 1}, {"model.cp": Write(span_of(FILE, "1", YAML), 1)})
     assert "  context: 1\n" in result(fix)[YAML]
-    fix = planned(
-        {"model.tp": ABSENT, "model.tensor": 4}, {"model.tp": Write(span_of(SCRIPT, "model.tp=4", SHELL), 4)}
-    )
+    fix = planned({"model.tp": ABSENT, "model.tensor": 4}, {"model.tp": Write(span_of(SCRIPT, "model.tp=4", SHELL), 4)})
     assert "model.tensor=4" in result(fix)[SHELL]
     fix = planned({"model.tp": ABSENT}, {"model.tp": Write(span_of(FILE, "4", YAML), 4)})
     assert isinstance(fix, Refusal)  # it comes through a merge key
@@ -112,9 +104,7 @@ def test_keys_are_deleted_and_renamed_in_their_layer() -> None:
 def test_without_a_recipe_in_the_project_the_strongest_layer_takes_new_settings() -> None:
     upstream = Write(Span("/site/r.py", 3, 1, 3, 5), 4, "upstream", in_project=False)
     last = Layer("yaml", span_of(FILE, FILE, YAML))
-    data = yaml.safe_load(
-        result(planned({"model.pp": 1, "peft.dim": 8}, {"model.pp": upstream}, False, layers=[last]))[YAML]
-    )
+    data = yaml.safe_load(result(planned({"model.pp": 1, "peft.dim": 8}, {"model.pp": upstream}, False, layers=[last]))[YAML])
     assert data["model"]["pp"] == 1 and data["peft"] == {"dim": 8} and data["defaults"]["pp"] == 2
     command = Layer("shell", span_of(SCRIPT, SCRIPT[SCRIPT.index("torchrun") :].rstrip(), SHELL))
     fix = planned({"model.mods": ["a"], "env_vars.NEW": 1}, {}, False, layers=[last, command])
@@ -131,9 +121,7 @@ def test_a_prefix_tells_where_the_sections_stand() -> None:
     fix = planned({"model.pp": 2}, {}, False, sources, layers=[layer])
     data = yaml.safe_load(result(fix, sources)[YAML])
     assert data["modules"]["trainer"]["overrides"]["model"] == {"tp": 4, "pp": 2}
-    fix = planned(
-        {"model.tp": 8}, {"model.tp": Write(span_of(NESTED, "4", YAML), 4)}, False, sources, layers=[layer]
-    )
+    fix = planned({"model.tp": 8}, {"model.tp": Write(span_of(NESTED, "4", YAML), 4)}, False, sources, layers=[layer])
     assert "tp: 8" in result(fix, sources)[YAML]
 
 

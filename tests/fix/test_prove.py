@@ -39,9 +39,7 @@ def judge_with(
                     continue
                 offered = []
                 for change in [fixes] if isinstance(fixes, dict) else fixes:
-                    edits = [
-                        e for name, value in change.items() if (e := edit(text, name, value, now)) is not None
-                    ]
+                    edits = [e for name, value in change.items() if (e := edit(text, name, value, now)) is not None]
                     offered.append(Fix(f"fix {rule}", safety, dict(change), tuple(edits)))
                 found.append(
                     Finding(
@@ -172,11 +170,7 @@ def test_ten_rounds_are_the_limit_and_then_nothing_is_changed() -> None:
         number = values(sources[PATH])["n"]
         text = Text(PATH, sources[PATH])
         fix = Fix("more", "safe", {"n": 0}, (text.edit(4, len(text.text) - 1, str(number + 1)),))
-        return (
-            [Finding("MB1", "grow", "error", "fails", "m", keys={f"k{number}": 0}, fixes=(fix,), launch="l")]
-            if number < 50
-            else []
-        )
+        return [Finding("MB1", "grow", "error", "fails", "m", keys={f"k{number}": 0}, fixes=(fix,), launch="l")] if number < 50 else []
 
     # Every step swaps one error for another: not proven.
     text, outcome = run("n = 0\n", judge)
@@ -186,10 +180,7 @@ def test_ten_rounds_are_the_limit_and_then_nothing_is_changed() -> None:
         number = values(sources[PATH])["n"]
         text = Text(PATH, sources[PATH])
         fixes = (Fix("more", "safe", {}, (text.edit(4, len(text.text) - 1, str(number + 1)),)),)
-        many = [
-            Finding("MB1", "grow", "error", "fails", "m", keys={f"k{i}": 0}, launch="l")
-            for i in range(number, 40)
-        ]
+        many = [Finding("MB1", "grow", "error", "fails", "m", keys={f"k{i}": 0}, launch="l") for i in range(number, 40)]
         return [replace(many[0], fixes=fixes), *many[1:]] if many else []
 
     text, outcome = run("n = 0\n", shrinking)

@@ -185,9 +185,7 @@ def test_one_target_of_a_chain_gets_a_line_of_its_own() -> None:
         ("model.aug", "cfg.model.aug += 1"),  # an in-place operation
     ],
 )
-def test_a_place_that_serves_more_than_one_write_is_left_and_the_key_set_after_it(
-    key: str, piece: str
-) -> None:
+def test_a_place_that_serves_more_than_one_write_is_left_and_the_key_set_after_it(key: str, piece: str) -> None:
     section, name = key.split(".")
     check(RECIPE, {key: 8}, {key: piece}, [f"+    cfg.{section}.{name} = 8"])
 
@@ -230,9 +228,7 @@ def test_a_section_that_is_replaced_is_not_written_before() -> None:
 
 
 def test_at_end_nothing_can_overwrite_the_new_setting() -> None:
-    source = (
-        "def recipe():\n    cfg = base()\n    cfg.model.tp = 4\n    helper(cfg)\n    # done\n    return cfg\n"
-    )
+    source = "def recipe():\n    cfg = base()\n    cfg.model.tp = 4\n    helper(cfg)\n    # done\n    return cfg\n"
     text = after(source, plan(source, {"model.pp": 2}, at_end=True))
     assert text == source.replace("helper(cfg)\n", "helper(cfg)\n    cfg.model.pp = 2\n")
 
@@ -272,10 +268,7 @@ def test_a_default_of_the_recipe_itself_is_changed() -> None:
 
 
 def test_a_variable_section_is_known_by_the_call_it_is_handed_to() -> None:
-    source = (
-        "def recipe():\n    model = Provider(tp=2)\n    cfg = ConfigContainer(\n        model=model,\n    )\n"
-        "    return cfg\n"
-    )
+    source = "def recipe():\n    model = Provider(tp=2)\n    cfg = ConfigContainer(\n        model=model,\n    )\n    return cfg\n"
     check(source, {"model.pp": 4}, None, ["-    model = Provider(tp=2)", "+    model = Provider(tp=2, pp=4)"])
     source = source.replace("    cfg =", "    model.vp = 1\n    cfg =")
     check(source, {"model.pp": 4}, None, ["+    model.pp = 4"])
@@ -321,9 +314,7 @@ def test_a_write_is_taken_out(key: str, piece: str, lines: list[str], grade: str
 
 def test_a_statement_over_several_lines_is_taken_out_whole() -> None:
     fix = plan(RECIPE, {"model.long": ABSENT}, {"model.long": "cfg.model.long"})
-    assert after(RECIPE, fix) == RECIPE.replace(
-        '    cfg.model.long = (\n        "a"\n        "b"\n    )\n', ""
-    )
+    assert after(RECIPE, fix) == RECIPE.replace('    cfg.model.long = (\n        "a"\n        "b"\n    )\n', "")
 
 
 def test_all_writes_of_a_dead_key_go() -> None:
@@ -491,10 +482,7 @@ def test_a_value_that_a_call_made_is_overridden_after_the_call_and_the_call_kept
 
 
 def test_the_span_of_the_header_is_enough_to_know_the_recipe() -> None:
-    source = (
-        "def other():\n    cfg = base()\n    cfg.model.tp = 1\n    return cfg\n\n\n"
-        + RECIPE.split("\n\n\n", 1)[1]
-    )
+    source = "def other():\n    cfg = base()\n    cfg.model.tp = 1\n    return cfg\n\n\n" + RECIPE.split("\n\n\n", 1)[1]
     line = source[: source.index("def recipe")].count("\n") + 1
     write = Write(span_of(source, "cfg.model.tp = 2"), 2)
     fix = plan_fix(

@@ -104,11 +104,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
     for key in keys:
         section, leaf = key.split(".")
         owner = draw(st.sampled_from([f"cfg.{section}", alias.get(section, f"cfg.{section}")]))
-        target = draw(
-            st.sampled_from(
-                [f"{owner}.{leaf}", f"{owner} . {leaf}" if section == "train" else f"{owner}.{leaf}"]
-            )
-        )
+        target = draw(st.sampled_from([f"{owner}.{leaf}", f"{owner} . {leaf}" if section == "train" else f"{owner}.{leaf}"]))
         value = draw(st.sampled_from(VALUES))
         literal = draw(literals(value))
         kind = draw(
@@ -169,10 +165,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
     source += f"{indent}return cfg" + draw(st.sampled_from(["\n", "", "  # done\n"]))
     if draw(st.booleans()):
         # Offsets move by one for every line before them.
-        writes = {
-            key: (a + source.count("\n", 0, a), b + source.count("\n", 0, b))
-            for key, (a, b) in writes.items()
-        }
+        writes = {key: (a + source.count("\n", 0, a), b + source.count("\n", 0, b)) for key, (a, b) in writes.items()}
         source = source.replace("\n", "\r\n")
     return Recipe(source, writes, values, kinds)
 
@@ -251,11 +244,7 @@ def test_an_addition_sets_one_key_more(recipe: Recipe, key: str, value: Any) -> 
     before, now = recipe.source.split("\n"), text.split("\n")
     assert len(now) == len(before) + 1
     position = next((i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), len(before))
-    assert (
-        before[position:] == now[position + 1 :]
-        or before == now[:-1]
-        or now[position + 1] == before[position]
-    )
+    assert before[position:] == now[position + 1 :] or before == now[:-1] or now[position + 1] == before[position]
 
 
 @settings(max_examples=60, deadline=None)

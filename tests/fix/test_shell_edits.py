@@ -53,9 +53,7 @@ def words(source: str) -> list[str]:
     """The arguments that `show` gets in a script, by bash."""
     assert BASH is not None
     script = "show() { printf '%s\\0' \"$@\"; }\nexport PP=3\n" + source.replace("set -euo pipefail", "")
-    done = subprocess.run(
-        [BASH, "-c", script], capture_output=True, check=False, env={"PATH": "/usr/bin:/bin"}
-    )
+    done = subprocess.run([BASH, "-c", script], capture_output=True, check=False, env={"PATH": "/usr/bin:/bin"})
     return done.stdout.decode().split("\0")[:-1]
 
 
@@ -97,9 +95,7 @@ def test_exports_are_changed_or_added_beside_the_others() -> None:
     added = edited(SCRIPT, shell.set_export(text, "NEW", "a b"))
     assert "export CUDA=\"32\"\nexport NEW='a b'\n" in added
     bare = "#!/bin/bash\n#SBATCH -N 1\nset -e\n\nrun x\n"
-    assert edited(bare, shell.set_export(Text(PATH, bare), "A", 1)).startswith(
-        "#!/bin/bash\n#SBATCH -N 1\nset -e\nexport A=1\n"
-    )
+    assert edited(bare, shell.set_export(Text(PATH, bare), "A", 1)).startswith("#!/bin/bash\n#SBATCH -N 1\nset -e\nexport A=1\n")
 
 
 @needs_bash
@@ -157,9 +153,7 @@ values = (
     | st.booleans()
     | st.integers(-(10**6), 10**6)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(
-        st.characters(min_codepoint=32, max_codepoint=0x24F, blacklist_categories=("Cs", "Cc")), max_size=10
-    )
+    | st.text(st.characters(min_codepoint=32, max_codepoint=0x24F, blacklist_categories=("Cs", "Cc")), max_size=10)
     | st.sampled_from(
         [
             "null",

@@ -121,9 +121,7 @@ def test_a_hard_linked_file_is_left_alone(tmp_path: Path) -> None:
     assert "hard links" in refusal(file, tmp_path)
 
 
-def test_a_file_that_was_changed_meanwhile_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_was_changed_meanwhile_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "r.py"
     file.write_text("x = 1\n")
     source = read_source(str(file))
@@ -167,9 +165,7 @@ def test_one_refused_file_does_not_stop_the_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["fsync", "replace", "fdopen"])
-@pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), OSError(28, "No space left on device"), MemoryError()]
-)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device"), MemoryError()])
 def test_an_interrupt_leaves_the_old_file_and_no_litter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException
 ) -> None:

@@ -177,9 +177,7 @@ def test_every_way_to_a_value_is_found() -> None:
     assert find_paths(text, text.span(start, start + 5)) == [(0, ("model", "cp"))]
 
 
-@pytest.mark.parametrize(
-    "source", ["a: [", "a: b: c", "\t- x", "a: *nowhere", "[" * 500 + "]" * 500, "a: \x00"]
-)
+@pytest.mark.parametrize("source", ["a: [", "a: b: c", "\t- x", "a: *nowhere", "[" * 500 + "]" * 500, "a: \x00"])
 def test_bad_yaml_is_refused(source: str) -> None:
     assert isinstance(yaml.set_key(Text(PATH, source), ["a"], 1), Refusal)
 
@@ -241,20 +239,13 @@ def files(draw: st.DrawFn) -> tuple[str, list[str]]:
     end = draw(st.sampled_from(["\n", "\r\n"]))
     lines: list[str] = ["# é head"] if draw(st.booleans()) else []
     paths: list[str] = []
-    for section in draw(
-        st.lists(st.sampled_from(["model", "train", "ddp", "optimizer"]), min_size=1, unique=True)
-    ):
+    for section in draw(st.lists(st.sampled_from(["model", "train", "ddp", "optimizer"]), min_size=1, unique=True)):
         leaves = draw(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=4, unique=True))
         comment = draw(st.sampled_from(["", "  # why", " #: {x}"]))
-        scalars = [
-            draw(st.sampled_from(["1", "x y", "'q'", '"a # b"', "3.5", "null", "[1, 2]", "${a.b}"]))
-            for _ in leaves
-        ]
+        scalars = [draw(st.sampled_from(["1", "x y", "'q'", '"a # b"', "3.5", "null", "[1, 2]", "${a.b}"])) for _ in leaves]
         if draw(st.booleans()):
             scalars = [f'"{scalar}"' if "$" in scalar else scalar for scalar in scalars]
-            lines.append(
-                f"{section}: {{{', '.join(f'{k}: {v}' for k, v in zip(leaves, scalars, strict=True))}}}{comment}"
-            )
+            lines.append(f"{section}: {{{', '.join(f'{k}: {v}' for k, v in zip(leaves, scalars, strict=True))}}}{comment}")
         else:
             lines.append(f"{section}:{comment}")
             for leaf, scalar in zip(leaves, scalars, strict=True):
@@ -267,9 +258,7 @@ def files(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 @settings(max_examples=300, deadline=None)
 @given(files(), st.sampled_from([8, "new", None, 1e-5, [1, 2, 3], ["x"], True]), st.data())
-def test_random_files_change_in_one_value_only(
-    file: tuple[str, list[str]], value: Any, data: st.DataObject
-) -> None:
+def test_random_files_change_in_one_value_only(file: tuple[str, list[str]], value: Any, data: st.DataObject) -> None:
     source, paths = file
     path = data.draw(st.sampled_from([*paths, "model.zz", "train.zz", "peft.zz"]))
     text = set_key(source, path, value)

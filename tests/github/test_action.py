@@ -70,9 +70,7 @@ class Runner:
         self.inputs["token"] = "t0ken"
         self.outputs: dict[str, dict[str, str]] = {}
         self.pull = "7"
-        self.env = {
-            key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
-        }
+        self.env = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
         (self.tools / "gh").write_text(f"#!{sys.executable}\n{GH}")
         (self.tools / "gh").chmod(0o755)
         self.env |= {
@@ -119,11 +117,7 @@ class Runner:
         return done
 
     def calls(self) -> list[dict[str, Any]]:
-        return (
-            [json.loads(line) for line in self.gh_log.read_text().splitlines()]
-            if self.gh_log.exists()
-            else []
-        )
+        return [json.loads(line) for line in self.gh_log.read_text().splitlines()] if self.gh_log.exists() else []
 
 
 @pytest.fixture
@@ -167,9 +161,7 @@ def test_no_input_is_pasted_into_a_script_and_no_other_action_is_called() -> Non
         assert "uses" not in step
         assert step["shell"] == "bash"
         assert "${{" not in step["run"], step["name"]
-    assert {"version", "paths", "args", "upstream", "base", "sarif-upload", "comment"} <= set(
-        ACTION["inputs"]
-    )
+    assert {"version", "paths", "args", "upstream", "base", "sarif-upload", "comment"} <= set(ACTION["inputs"])
     assert all(spec["description"] for spec in ACTION["inputs"].values())
 
 

@@ -55,9 +55,7 @@ def test_a_finding() -> None:
 
 def test_silent_and_undecided() -> None:
     assert judge(launch(model__num_layers=4), [rule()]).findings == ()
-    assert judge(launch_of({"base": "none", "set": {}}), [rule()]) == judge(
-        launch(model__num_layers=4), [rule()]
-    )
+    assert judge(launch_of({"base": "none", "set": {}}), [rule()]) == judge(launch(model__num_layers=4), [rule()])
     doubtful = launch_of({"set": {}, "unknown": ["model.num_layers"]})
     judgement = judge(doubtful, [rule(outcome="fails")])
     assert judgement.findings == ()
@@ -155,9 +153,7 @@ def wrote(path: str, line: int, in_project: bool = True) -> FlatWrite:
     return FlatWrite(Span(path, line), 0, "recipe", in_project)
 
 
-BOTH = rule(
-    when="model.num_layers > 10 and model.hidden_size < 10", blame=["model.num_layers", "model.hidden_size"]
-)
+BOTH = rule(when="model.num_layers > 10 and model.hidden_size < 10", blame=["model.num_layers", "model.hidden_size"])
 
 
 def test_the_last_write_in_the_project_is_to_blame() -> None:
@@ -194,9 +190,7 @@ def test_facts_bring_the_keys_they_read() -> None:
     finding = one(counted, on)
     assert finding.keys["model.num_layers"] == 40
     assert finding.keys["model.account_for_loss_in_pipeline_split"] is True
-    assert [related.message for related in finding.related] == [
-        "model.account_for_loss_in_pipeline_split = True is set here"
-    ]
+    assert [related.message for related in finding.related] == ["model.account_for_loss_in_pipeline_split = True is set here"]
 
 
 def test_a_value_from_a_call_points_at_the_call() -> None:
@@ -274,9 +268,7 @@ def raw(*keys: str, place: str = "a.py:f", launch: str | None = None) -> Finding
 
 
 def ours(*keys: str, place: str = "a.py:f") -> Finding:
-    return Finding(
-        "T001", "test-rule", "error", "fails", "better", enforced_by=(place,), keys=dict.fromkeys(keys, 1)
-    )
+    return Finding("T001", "test-rule", "error", "fails", "better", enforced_by=(place,), keys=dict.fromkeys(keys, 1))
 
 
 @pytest.mark.parametrize(

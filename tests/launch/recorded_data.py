@@ -41,8 +41,32 @@ MODELS = (
     "MiniMaxAI/MiniMax-M3",
     "LGAI-EXAONE/K-EXAONE-236B-A23B",
 )
-NEEDLESS = ("_commit_hash", "ignore_keys_at_rope_validation", "transformers_version", "_name_or_path", "_attn_implementation", "_experts_implementation")
-ASKED = ["rope_scaling", "rope_theta", "torch_dtype", "num_hidden_layers", "hidden_size", "head_dim", "num_key_value_heads", "num_experts", "num_local_experts", "n_routed_experts", "hybrid_override_pattern", "layer_types", "tie_word_embeddings", "default_theta", "model_type", "name_or_path"]
+NEEDLESS = (
+    "_commit_hash",
+    "ignore_keys_at_rope_validation",
+    "transformers_version",
+    "_name_or_path",
+    "_attn_implementation",
+    "_experts_implementation",
+)
+ASKED = [
+    "rope_scaling",
+    "rope_theta",
+    "torch_dtype",
+    "num_hidden_layers",
+    "hidden_size",
+    "head_dim",
+    "num_key_value_heads",
+    "num_experts",
+    "num_local_experts",
+    "n_routed_experts",
+    "hybrid_override_pattern",
+    "layer_types",
+    "tie_word_embeddings",
+    "default_theta",
+    "model_type",
+    "name_or_path",
+]
 
 
 def compact_providers(recording: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_configuration_objects_are_those_of_the_package(version: str) -> None:
     assert wrong == []
 
 
-SOURCE = '''
+SOURCE = """
 import transformers
 from transformers import AutoConfig, LlamaConfig, PretrainedConfig
 from transformers.configuration_utils import PreTrainedConfig
@@ -124,7 +124,7 @@ try:
     own.height
 except AttributeError:
     missing = True
-'''
+"""
 
 
 def test_configurations_in_evaluated_code() -> None:
@@ -156,7 +156,7 @@ def test_an_open_configuration_does_not_deny_attributes() -> None:
 
 
 FAKE = {
-    "transformers/configuration_utils.py": '''
+    "transformers/configuration_utils.py": """
 class PreTrainedConfig:
     architectures: list | None = None
     dtype: str | None = None
@@ -166,16 +166,16 @@ class PreTrainedConfig:
 
     def to_dict(self):
         pass
-''',
+""",
     "transformers/modeling_rope_utils.py": "class RotaryEmbeddingConfigMixin:\n    default_theta = 10_000.0\n",
-    "transformers/generation/configuration_utils.py": '''
+    "transformers/generation/configuration_utils.py": """
 class GenerationConfig:
     def _get_default_generation_params():
         return {"top_k": 50}
-''',
+""",
     "transformers/models/auto/configuration_auto.py": 'CONFIG_MAPPING_NAMES = OrderedDict([("tiny", "TinyConfig"), ("seen", "SeenConfig")])\n',
     "transformers/models/auto/modeling_auto.py": 'MODEL_FOR_CAUSAL_LM_MAPPING_NAMES = OrderedDict([("tiny", "TinyForCausalLM")])\n',
-    "transformers/models/tiny/configuration_tiny.py": '''
+    "transformers/models/tiny/configuration_tiny.py": """
 from ...configuration_utils import PreTrainedConfig
 from ..seen.configuration_seen import SeenConfig
 
@@ -214,8 +214,8 @@ class TinyConfig(PreTrainedConfig):
     @property
     def area(self):
         return self.width * self.num_heads
-''',
-    "transformers/models/seen/configuration_seen.py": '''
+""",
+    "transformers/models/seen/configuration_seen.py": """
 class SeenConfig(PreTrainedConfig):
     model_type = "seen"
     depth: int = 2
@@ -223,7 +223,7 @@ class SeenConfig(PreTrainedConfig):
 
 class NotReached(PreTrainedConfig):
     depth: int = 5
-''',
+""",
 }
 
 

@@ -43,9 +43,7 @@ def config() -> FlatNode:
     )
 
 
-def run(
-    *cli: str, yaml: str | None = None, root: FlatNode | None = None, **kwargs: Any
-) -> tuple[FlatNode, OverrideResult]:
+def run(*cli: str, yaml: str | None = None, root: FlatNode | None = None, **kwargs: Any) -> tuple[FlatNode, OverrideResult]:
     root = root or config()
     layers = [load_layer(yaml, "o.yaml")] if yaml is not None else []
     given = [CliOverride(text, Span("launch.sh", 1 + i, 1)) for i, text in enumerate(cli)]
@@ -189,9 +187,7 @@ def test_null_for_a_callable_sub_config_is_put_back() -> None:
 
 
 def test_functions_are_restored_and_activations_and_dtypes_converted() -> None:
-    root, result = run(
-        yaml="model:\n  activation_func: gelu\n  params_dtype: torch.bfloat16\n  init_method: normal\n"
-    )
+    root, result = run(yaml="model:\n  activation_func: gelu\n  params_dtype: torch.bfloat16\n  init_method: normal\n")
     assert value(root, "model.activation_func") == Symbol("function", "torch.nn.functional.gelu")
     assert value(root, "model.params_dtype") == Symbol("dtype", "torch.bfloat16")
     assert value(root, "model.init_method") == Symbol("function", "torch.nn.init.xavier_uniform_")
@@ -213,9 +209,7 @@ def test_a_target_builds_an_object() -> None:
 
 
 def test_lists_are_replaced_and_dicts_of_data_merged() -> None:
-    root, result = run(
-        "optimizer.betas.0=0.5", yaml="model:\n  recompute_modules: [mlp]\nenv_vars:\n  B: 2\n"
-    )
+    root, result = run("optimizer.betas.0=0.5", yaml="model:\n  recompute_modules: [mlp]\nenv_vars:\n  B: 2\n")
     assert value(root, "model.recompute_modules") == ["mlp"]
     assert value(root, "env_vars") == {"A": "1", "B": 2}
     assert value(root, "optimizer.betas") == [0.5, 0.95]
@@ -240,9 +234,7 @@ def test_an_override_equal_to_the_old_value_is_still_a_write() -> None:
 def test_an_unknown_argument_makes_its_key_unknown_and_nothing_else() -> None:
     root = config()
     why = Unknown("variable SEQ is not known")
-    result = evaluate_overrides(
-        root, (), [CliOverride("model.seq_length=", None, why), CliOverride("model.note=y")]
-    )
+    result = evaluate_overrides(root, (), [CliOverride("model.seq_length=", None, why), CliOverride("model.note=y")])
     write(root, result)
     assert isinstance(value(root, "model.seq_length"), Unknown) and value(root, "model.note") == "y"
 

@@ -24,9 +24,7 @@ from mblint.launch.yaml_files import YamlReading, read_yaml_file
 from tests.launch.flat_config import FlatNode
 
 
-def script(
-    text: str, files: dict[str, str] | None = None, path: str = "/repo/scripts/launch.sh"
-) -> list[LaunchSpec]:
+def script(text: str, files: dict[str, str] | None = None, path: str = "/repo/scripts/launch.sh") -> list[LaunchSpec]:
     known = files or {}
     return read_script(text, path, source_of=known.get).launches
 
@@ -148,9 +146,7 @@ done
         "dataset.packed.pad": 2,
     }
     assert overrides(second)["model.pipeline_model_parallel_size"] == 2
-    assert (
-        first.recipe == "nemotron_3_nano_peft_config" and first.recipe_kwargs["peft_scheme"].value == "lora"
-    )
+    assert first.recipe == "nemotron_3_nano_peft_config" and first.recipe_kwargs["peft_scheme"].value == "lora"
     assert first.world_size == 16 and first.conditions == () and first.name.endswith("#1")
 
 
@@ -220,9 +216,7 @@ def test_10_11_broken_continuations_lose_options(number: int) -> None:
     assert overrides(one(text)) == {}
     (finding,) = shell_findings(read_script(text, "/repo/launch.sh"))
     assert finding.rule == "MB850" and finding.span is not None and finding.span.line == 14
-    assert (
-        "++model.sequence_parallel=true" in finding.message and "never reach the program" in finding.message
-    )
+    assert "++model.sequence_parallel=true" in finding.message and "never reach the program" in finding.message
 
 
 def test_13_a_checkout_and_runner_flags() -> None:
@@ -268,10 +262,7 @@ def test_14_ladders_fork_and_a_dead_branch_is_found() -> None:
     assert gb300.flags["pipeline_model_parallel_size"].value == 4 and gb300.world_size == 128
     assert gb300.flags["recompute_modules"].value == ["mla_up_proj"]
     assert gb300.recipe == "deepseek_v3_pretrain_128gpu_gb300_fp8mx_config"
-    assert (
-        h100.flags["pipeline_model_parallel_size"].value == 8
-        and h100.flags["compute_dtype"].value == "fp8_cs"
-    )
+    assert h100.flags["pipeline_model_parallel_size"].value == 8 and h100.flags["compute_dtype"].value == "fp8_cs"
     assert any("h100" in c for c in h100.conditions)
     dead = [f for f in shell_findings(read_script(_LADDER, "/repo/launch.sh")) if f.rule == "MB853"]
     assert [f.span.line for f in dead if f.span] == [15]
@@ -353,9 +344,7 @@ def apply(reading: YamlReading, root: FlatNode) -> tuple[FlatNode, list[str]]:
 
 
 def test_06_a_key_that_no_field_has_is_skipped_with_its_line() -> None:
-    reading = yaml(
-        "model:\n  seq_length: 2048\ntrain:\n  train_iters: 600\noptimizer:\n  finetune_lr: 5e-6\n  min_lr: 5e-6\n"
-    )
+    reading = yaml("model:\n  seq_length: 2048\ntrain:\n  train_iters: 600\noptimizer:\n  finetune_lr: 5e-6\n  min_lr: 5e-6\n")
     assert reading.shape == "overrides" and reading.launches == []
     root, skipped = apply(
         reading,
@@ -389,9 +378,7 @@ def test_08_teacher_beside_student() -> None:
         teacher=section(seq_length=1, tensor_model_parallel_size=1),
         kd_config=section(logit_layers=[]),
     )
-    root, skipped = apply(
-        reading, config(model=student, train=section(train_iters=1), optimizer=section(lr=1.0))
-    )
+    root, skipped = apply(reading, config(model=student, train=section(train_iters=1), optimizer=section(lr=1.0)))
     assert root.values["model"].values["teacher"].values == {
         "seq_length": 4096,
         "tensor_model_parallel_size": 2,
@@ -494,16 +481,8 @@ def test_19_20_22_primus_overrides_presets_and_environment(number: int) -> None:
         True,
     )
     kwargs = {name: given.value for name, given in spec.recipe_kwargs.items()}
-    assert (
-        kwargs["tensor_model_parallel_size"] == 8
-        and kwargs["seq_length"] == 4096
-        and kwargs["peft"] == "lora"
-    )
-    assert (
-        kwargs["hf_path"] == "Qwen/Qwen3-8B"
-        and kwargs["use_turbo_attention"] is False
-        and kwargs["sink_level"] is None
-    )
+    assert kwargs["tensor_model_parallel_size"] == 8 and kwargs["seq_length"] == 4096 and kwargs["peft"] == "lora"
+    assert kwargs["hf_path"] == "Qwen/Qwen3-8B" and kwargs["use_turbo_attention"] is False and kwargs["sink_level"] is None
     assert isinstance(kwargs["min_lr"], Unknown)
     assert spec.assumed["TP"] == "8" and "SEQ" not in spec.assumed
     span = spec.recipe_kwargs["tensor_model_parallel_size"].span
@@ -522,9 +501,7 @@ def test_21_primus_with_a_provider_class_as_a_value_and_no_preset_at_hand() -> N
 
 
 def test_24_configuration_as_exports_only() -> None:
-    settings = (
-        "export TP=1\nexport LR=0.0006\nexport NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}\nexport MBS=$TP\n"
-    )
+    settings = "export TP=1\nexport LR=0.0006\nexport NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}\nexport MBS=$TP\n"
     spec = one(
         "source config.sh\ntorchrun --nproc_per_node 8 scripts/training/run_recipe.py --recipe llama3_8b_sft_config "
         "model.tensor_model_parallel_size=$TP optimizer.lr=$LR train.micro_batch_size=$MBS\n",
@@ -576,9 +553,7 @@ def test_25_a_base_file_with_nested_megatron_settings() -> None:
     values = assigns(spec)
     assert spec.model is not None and spec.model.value == "Qwen/Qwen2.5-1.5B" and spec.world_size == 8
     assert values["optimizer.clip_grad"] == 1.0 and values["scheduler.start_weight_decay"] == 0.01
-    assert (
-        values["model.pipeline_dtype"] == Symbol("dtype", "torch.bfloat16") and values["model.bf16"] is True
-    )
+    assert values["model.pipeline_dtype"] == Symbol("dtype", "torch.bfloat16") and values["model.bf16"] is True
     assert values["ddp.use_distributed_optimizer"] is True and values["ddp.average_in_collective"] is False
     assert "model.recompute_granularity" not in values
     assert env(spec) == {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}
@@ -642,18 +617,13 @@ def test_30_a_recipe_target_beside_sections() -> None:
     )
     assert reading.shape == "nemotron"
     (spec,) = reading.launches
-    assert (
-        spec.recipe == "megatron.bridge.recipes.nemotronh.nemotron_3_super:nemotron_3_super_pretrain_config"
-    )
+    assert spec.recipe == "megatron.bridge.recipes.nemotronh.nemotron_3_super:nemotron_3_super_pretrain_config"
     assert spec.recipe_kwargs["seq_length"].value == 8192 and spec.world_size == 32
     root = config(train=section(train_iters=1), logger=section(wandb_project=None))
     result = evaluate_overrides(root, spec.layers, foreign_resolvers=spec.foreign_resolvers)
     assert result.failed is None
     write(root, result)
-    assert (
-        root.values["logger"].values["wandb_project"] == "p"
-        and root.values["train"].values["train_iters"] == 10
-    )
+    assert root.values["logger"].values["wandb_project"] == "p" and root.values["train"].values["train_iters"] == 10
     assert {skip.key for skip in result.skipped} <= set(spec.quiet_keys)
 
 
@@ -692,9 +662,7 @@ spec:
     values = env(spec)
     assert values["CUDA_DEVICE_MAX_CONNECTIONS"] == "1" and isinstance(values["TENSOR_PARALLEL"], Unknown)
     assert overrides(spec) == {"model.tensor_model_parallel_size": 8}
-    (fixed,) = yaml(
-        text.replace('torchrun, "--nproc_per_node=8", "--nnodes=${NUM_NODES}", ', "python, ")
-    ).launches
+    (fixed,) = yaml(text.replace('torchrun, "--nproc_per_node=8", "--nnodes=${NUM_NODES}", ', "python, ")).launches
     assert fixed.world_size == 256
 
 
@@ -723,10 +691,7 @@ def test_47_command_lines_inside_a_pipeline() -> None:
     )
     first, second = reading.launches
     assert first.recipe == "llama3_8b_sft_config" and env(first)["NCCL_NVLS_ENABLE"] == "1"
-    assert (
-        overrides(first)["model.context_parallel_size"] == 4
-        and overrides(first)["checkpoint.save"] is Unknown
-    )
+    assert overrides(first)["model.context_parallel_size"] == 4 and overrides(first)["checkpoint.save"] is Unknown
     assert second.world_size == 32
     span = first.overrides[0].span
     assert span is not None and (span.line, span.column) == (11, 7)

@@ -129,7 +129,7 @@ def test_local_folder_and_cache_come_before_the_table(upstream: Path, tmp_path: 
     assert bench.provider("Qwen/Qwen3-4B").attrs["num_layers"] == 36
 
 
-RECIPES = '''
+RECIPES = """
 import os
 from contextlib import contextmanager
 from transformers import AutoConfig, Qwen3Config, Qwen3ForCausalLM
@@ -192,7 +192,7 @@ def flux():
     from megatron.bridge.diffusion.conversion.flux.flux_bridge import FluxBridge
     from megatron.bridge.diffusion.conversion.flux.flux_hf_pretrained import PreTrainedFlux
     return FluxBridge().provider_bridge(PreTrainedFlux("black-forest-labs/FLUX.1-dev"))
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ def test_what_a_recipe_patches_is_not_remembered(upstream: Path, tmp_path: Path)
     assert len(bench.providers.memory.held) == 2
 
 
-OWN_BRIDGE = '''
+OWN_BRIDGE = """
 from megatron.bridge.models.conversion.model_bridge import MegatronModelBridge
 from megatron.bridge.models.gpt_provider import GPTModelProvider
 
@@ -242,7 +242,7 @@ from megatron.bridge.models.gpt_provider import GPTModelProvider
 @MegatronModelBridge.register_bridge(source="TinyForCausalLM", target=object, provider=GPTModelProvider)
 class TinyBridge(MegatronModelBridge):
     CONFIG_MAPPING = [*MegatronModelBridge.CONFIG_MAPPING, ("depth", "num_layers")]
-'''
+"""
 
 
 @pytest.mark.upstream

@@ -73,16 +73,12 @@ def performance(flags: str, target: Flat) -> Flat:
 
 def test_a_plain_script_has_the_overrides_and_nothing_else() -> None:
     target = Flat(model__seq_length=1, dataset__seq_length=2)
-    run_steps(
-        launch("torchrun --nproc_per_node=8 my_train.py model.seq_length=3 train.train_iters=1"), target
-    )
+    run_steps(launch("torchrun --nproc_per_node=8 my_train.py model.seq_length=3 train.train_iters=1"), target)
     assert target.events == ["overrides"] and target.values["model.seq_length"] == 3
 
 
 def test_the_sequence_length_of_the_dataset_wins_after_the_overrides() -> None:
-    target = unified(
-        "a_pretrain_config model.seq_length=4096", Flat(model__seq_length=8192, dataset__seq_length=2048)
-    )
+    target = unified("a_pretrain_config model.seq_length=4096", Flat(model__seq_length=8192, dataset__seq_length=2048))
     assert target.values["model.seq_length"] == 2048
     assert target.by["model.seq_length"] == "sequence length of the dataset"
     target = unified("a_pretrain_config", Flat(model__seq_length=8192, dataset__seq_length=UNKNOWN))
@@ -116,9 +112,7 @@ def test_stage_counts_that_no_longer_fit_are_dropped() -> None:
     target = unified("a_pretrain_config", Flat(**sizes, **counts))
     assert target.values[first] == 7
     unknown = Flat(**{**sizes, **counts, "model__num_layers": UNKNOWN})
-    assert isinstance(
-        unified("a_pretrain_config model.pipeline_model_parallel_size=3", unknown).values[first], Unknown
-    )
+    assert isinstance(unified("a_pretrain_config model.pipeline_model_parallel_size=3", unknown).values[first], Unknown)
 
 
 def test_finetuning_under_context_parallelism() -> None:
@@ -143,9 +137,7 @@ def test_finetuning_under_context_parallelism() -> None:
     ("cp", "tp", "sp", "start", "expected"),
     [(1, 1, False, 1, 1), (2, 1, False, 1, 4), (2, 4, True, 1, 8), (4, 2, True, 3, 24), (2, 4, False, None, 4), (UNKNOWN, 1, False, 1, Unknown)],
 )  # fmt: skip
-def test_offline_packing_pads_to_what_parallelism_needs(
-    cp: Any, tp: int, sp: bool, start: Any, expected: Any
-) -> None:
+def test_offline_packing_pads_to_what_parallelism_needs(cp: Any, tp: int, sp: bool, start: Any, expected: Any) -> None:
     specs = "dataset.offline_packing_specs"
     target = Flat(dataset__enable_offline_packing=True, dataset__seq_length=64)
     target.values.update(
@@ -210,10 +202,7 @@ def test_bf16_benchmarks_use_the_precision_aware_optimizer() -> None:
 
 def test_options_of_the_performance_runner_win_over_overrides() -> None:
     target = performance("-tp 4 -mb 2 model.tensor_model_parallel_size=8 train.micro_batch_size=1", sizes())
-    assert (
-        target.values["model.tensor_model_parallel_size"] == 4
-        and target.values["train.micro_batch_size"] == 2
-    )
+    assert target.values["model.tensor_model_parallel_size"] == 4 and target.values["train.micro_batch_size"] == 2
     assert target.values["model.sequence_parallel"] is True
     assert target.by["model.tensor_model_parallel_size"] == "--tensor_model_parallel_size"
 
@@ -234,9 +223,7 @@ def test_megatron_fsdp_sets_what_it_needs() -> None:
 
 
 def test_recompute_and_graph_options() -> None:
-    target = performance(
-        "--recompute_modules mlp,moe_act --cuda_graph_impl local", sizes(model__cuda_graph_impl="none")
-    )
+    target = performance("--recompute_modules mlp,moe_act --cuda_graph_impl local", sizes(model__cuda_graph_impl="none"))
     assert target.values["model.recompute_modules"] == ["mlp", "moe_act"]
     assert target.values["model.recompute_granularity"] == "selective"
     assert target.values["rng.te_rng_tracker"] is True
@@ -254,8 +241,6 @@ def test_the_benchmark_that_is_taken_when_none_has_this_size() -> None:
     spec = launch(
         "python scripts/performance/run_script.py --model_family_name llama --model_recipe_name llama3_70b --gpu h100 --num_gpus 48 --compute_dtype bf16"
     )
-    names = [f"llama3_70b_pretrain_{n}gpu_h100_bf16_config" for n in (16, 64)] + [
-        "llama3_70b_pretrain_512gpu_b200_bf16_config"
-    ]
+    names = [f"llama3_70b_pretrain_{n}gpu_h100_bf16_config" for n in (16, 64)] + ["llama3_70b_pretrain_512gpu_b200_bf16_config"]
     assert performance_fallback(spec, names) == "llama3_70b_pretrain_64gpu_h100_bf16_config"
     assert performance_fallback(spec, names[2:]) is None

@@ -103,9 +103,7 @@ def test_the_environment_of_a_launch(text: str) -> None:
 
 
 def test_variables_that_do_not_reach_the_program() -> None:
-    spec = one(
-        f"NCCL_IB_DISABLE=1\n(export NCCL_DEBUG=INFO)\nexport A_X=1; unset A_X\ntorchrun {RUN}\nexport NCCL_P2P_DISABLE=1\n"
-    )
+    spec = one(f"NCCL_IB_DISABLE=1\n(export NCCL_DEBUG=INFO)\nexport A_X=1; unset A_X\ntorchrun {RUN}\nexport NCCL_P2P_DISABLE=1\n")
     assert env(spec) == {}
 
 
@@ -187,9 +185,7 @@ def test_a_script_is_taken_to_run_without_arguments_of_its_own() -> None:
     assert spec.more is None and spec.assumed == {"@": None}
 
 
-def test_a_launch_in_a_function_that_is_called_is_seen_and_in_one_that_is_not_called_too_or_not_at_all() -> (
-    None
-):
+def test_a_launch_in_a_function_that_is_called_is_seen_and_in_one_that_is_not_called_too_or_not_at_all() -> None:
     called = f"go() {{ torchrun {RUN} model.seq_length=$1; }}\ngo 5\n"
     assert texts(one(called)) == ["model.seq_length=5"]
     uncalled = f"go() {{ torchrun {RUN} model.seq_length=$1; }}\n"
@@ -259,10 +255,7 @@ def test_hostile_scripts_end_soon_and_raise_nothing(number: int) -> None:
 
 
 def test_unrelated_scripts_are_turned_down_at_once() -> None:
-    text = (
-        "#!/bin/bash\nset -e\nfor f in *.txt; do\n  python convert.py --in $f --out ${f%.txt}.json\ndone\n"
-        * 20
-    )
+    text = "#!/bin/bash\nset -e\nfor f in *.txt; do\n  python convert.py --in $f --out ${f%.txt}.json\ndone\n" * 20
     begin = time.perf_counter()
     assert not any(may_launch(text) for _ in range(500))
     assert time.perf_counter() - begin < 1

@@ -115,11 +115,7 @@ def test_no_variable_set_after_its_use(text: str) -> None:
 
 # ------------------------------------------------------------------ MB853
 
-_BRANCH = (
-    "T=${{T:?}}\nT=${{T,,}}\nif [[ $T == {a} ]]; then T={b}; fi\nif [[ $T == {c} ]]; then O=model.x=1; fi\n"
-    + RUN
-    + " $O\n"
-)
+_BRANCH = "T=${{T:?}}\nT=${{T,,}}\nif [[ $T == {a} ]]; then T={b}; fi\nif [[ $T == {c} ]]; then O=model.x=1; fi\n" + RUN + " $O\n"
 
 
 def test_a_branch_that_cannot_be_taken() -> None:

@@ -132,9 +132,7 @@ def project(hooks: Path, shared: Path, upstream: Path, tmp_path: Path, monkeypat
         git(repo, "init", "-q", "-b", "main")
         rev = git(hooks, "rev-parse", "HEAD").stdout.strip()
         wanted = "".join(f"      - id: {name}\n" for name in ids)
-        (repo / ".pre-commit-config.yaml").write_text(
-            f"repos:\n  - repo: {hooks.as_uri()}\n    rev: {rev}\n    hooks:\n{wanted}"
-        )
+        (repo / ".pre-commit-config.yaml").write_text(f"repos:\n  - repo: {hooks.as_uri()}\n    rev: {rev}\n    hooks:\n{wanted}")
         (repo / "mblint.toml").write_text(f'upstream = "{upstream}"\n')
         for name, text in (files or {}).items():
             (repo / name).write_text(text)
@@ -257,9 +255,7 @@ def test_prek_runs_the_same_hooks(project, shared: Path) -> None:  # type: ignor
     git(repo, "add", "-A")
     environment = {**os.environ, "PREK_HOME": str(shared / "prek")}
     unguarded = {key: value for key, value in environment.items() if key != "PYTHONPATH"}
-    ready = subprocess.run(
-        [prek, "prepare-hooks"], cwd=repo, capture_output=True, text=True, env=unguarded, check=False
-    )
+    ready = subprocess.run([prek, "prepare-hooks"], cwd=repo, capture_output=True, text=True, env=unguarded, check=False)
     if ready.returncode:
         pytest.skip(f"prek cannot install hooks here: {(ready.stdout + ready.stderr).strip()[-200:]}")
     done = subprocess.run(
@@ -272,8 +268,6 @@ def test_prek_runs_the_same_hooks(project, shared: Path) -> None:  # type: ignor
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Skipped" in done.stdout
-    done = subprocess.run(
-        [prek, "run"], cwd=repo, capture_output=True, text=True, env=environment, check=False
-    )
+    done = subprocess.run([prek, "run"], cwd=repo, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "MB301" in done.stdout

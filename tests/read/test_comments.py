@@ -28,14 +28,13 @@ def test_python_comments_have_exact_places() -> None:
     ]
     lines = source.split("\r\n")
     for comment in found:
-        assert (
-            lines[comment.span.line - 1][comment.span.column - 1 : comment.span.end_column - 1]
-            == comment.text
-        )
+        assert lines[comment.span.line - 1][comment.span.column - 1 : comment.span.end_column - 1] == comment.text
 
 
 def test_yaml_comments() -> None:
-    source = "# top\na: '# no'  # yes é\nb: x#no\nc: |\n  # no\n  text # no\n\n# after\nd: [1, # in\n 2]\ne: # empty\nf: \"a\n  # no\n  b\"\n"
+    source = (
+        "# top\na: '# no'  # yes é\nb: x#no\nc: |\n  # no\n  text # no\n\n# after\nd: [1, # in\n 2]\ne: # empty\nf: \"a\n  # no\n  b\"\n"
+    )
     assert texts(source, "/f.yaml") == ["# top", "# yes é", "# after", "# in", "# empty"]
     assert texts("a: [  # open\n", "/f.yml") == ["# open"]
 
@@ -62,18 +61,10 @@ def test_directives_are_taken_apart() -> None:
     source = "x = 1  # noqa: E501  # mblint: ignore[MB101, vpp-not-dividing-layers] we measured it  # more\n"
     (found,) = read_directives(source, "/f.py")
     assert [name for name, _ in found.ids] == ["MB101", "vpp-not-dividing-layers"]
-    assert (
-        found.reason == "we measured it"
-        and found.word == "ignore"
-        and not found.alone
-        and found.problem is None
-    )
+    assert found.reason == "we measured it" and found.word == "ignore" and not found.alone and found.problem is None
     for name, span in found.ids:
         assert source[span.column - 1 : span.end_column - 1] == name
-    assert (
-        source[found.span.column - 1 : found.span.end_column - 1]
-        == "# mblint: ignore[MB101, vpp-not-dividing-layers] we measured it"
-    )
+    assert source[found.span.column - 1 : found.span.end_column - 1] == "# mblint: ignore[MB101, vpp-not-dividing-layers] we measured it"
 
 
 @pytest.mark.parametrize(
@@ -95,9 +86,7 @@ def test_forms_of_directives(comment: str, word: str, problem: str | None) -> No
     assert (found.problem is None) if problem is None else (problem in (found.problem or ""))
 
 
-@pytest.mark.parametrize(
-    "source", ["# mblint: recipe=a.b:c\n", "x = '# mblint: ignore[MB1]'\n", "# about mblint ignore[MB1]\n"]
-)
+@pytest.mark.parametrize("source", ["# mblint: recipe=a.b:c\n", "x = '# mblint: ignore[MB1]'\n", "# about mblint ignore[MB1]\n"])
 def test_what_is_no_suppression(source: str) -> None:
     assert read_directives(source, "/f.py") == []
 

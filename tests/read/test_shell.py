@@ -130,7 +130,7 @@ def test_a_heredoc_is_expanded_unless_its_word_is_quoted() -> None:
 
 
 def test_known_tests_decide_and_unknown_ones_fork() -> None:
-    text = "G=${G,,}\nif [[ $G == h100 ]]; then X=1; elif [ \"$G\" = b200 ]; then X=2; else X=3; fi\nrun $X $G"
+    text = 'G=${G,,}\nif [[ $G == h100 ]]; then X=1; elif [ "$G" = b200 ]; then X=2; else X=3; fi\nrun $X $G'
     run, _ = read(text)
     found = {tuple(words(i)[1:]): [str(c) for c in i.conditions] for i in run.invocations}
     assert set(found) == {("1", "h100"), ("2", "b200"), ("3", "?")}
@@ -308,7 +308,7 @@ class _Scripts:
         return f"{self.chance.choice(_TESTS)} {self.chance.choice(['&&', '||'])} {self.statement(2)}"
 
     def script(self) -> str:
-        head = "local_f() {\n local A=$1\n show in \"$A\" \"$2\"\n B=changed\n}\ndeclare -A M\nA=x\nB=foo-bar\nA_N=2\n"
+        head = 'local_f() {\n local A=$1\n show in "$A" "$2"\n B=changed\n}\ndeclare -A M\nA=x\nB=foo-bar\nA_N=2\n'
         head += 'P=B\nARR=(one "two three")\n'
         return head + "\n".join(self.statement() for _ in range(self.chance.randint(2, 7))) + "\n"
 

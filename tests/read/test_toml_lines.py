@@ -113,9 +113,7 @@ def test_any_document_has_a_line_for_each_key_and_the_line_shows_it(data: dict[s
             assert path[-1] in lines[line - 1]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a", "= 1", "[", "[[", 'a = "', "a = [", "a = {", "a = [1, [", '"', "a." * 3_000]
-)
+@pytest.mark.parametrize("text", ["", "a", "= 1", "[", "[[", 'a = "', "a = [", "a = {", "a = [1, [", '"', "a." * 3_000])
 def test_what_is_not_toml_never_fails(text: str) -> None:
     key_lines(text)
 

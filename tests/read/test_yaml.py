@@ -77,7 +77,9 @@ def test_merge_keys_keep_own_values_and_the_first_source_wins() -> None:
     assert isinstance(section, Mapping)
     values = {key.text: value.text for key, value in merged_pairs(section)}
     assert values == {"x": "1", "y": "1", "z": "3"}
-    assert values == {k: str(v) for k, v in pyyaml.safe_load("a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  z: 3\n  <<: [*a, *b]\n")["c"].items()}
+    assert values == {
+        k: str(v) for k, v in pyyaml.safe_load("a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  z: 3\n  <<: [*a, *b]\n")["c"].items()
+    }
     assert get_text(node, "c", "y") == "1"
 
 
@@ -117,9 +119,7 @@ def test_an_alias_bomb_is_read_in_no_time_and_refused_when_it_is_expanded() -> N
     node = root("\n".join(lines))
     assert time.perf_counter() - started < 1
     assert sum(1 for _ in walk_scalars(node)) == 1
-    merges = ["a0: &a0 {k: x, l: y}"] + [
-        f"a{i}: &a{i} {{" + "<<: [" + ", ".join([f"*a{i - 1}"] * 9) + "]}" for i in range(1, 14)
-    ]
+    merges = ["a0: &a0 {k: x, l: y}"] + [f"a{i}: &a{i} {{" + "<<: [" + ", ".join([f"*a{i - 1}"] * 9) + "]}" for i in range(1, 14)]
     bomb = get(root("\n".join(merges)), "a13")
     assert isinstance(bomb, Mapping)
     with pytest.raises(YamlError, match="expand"):

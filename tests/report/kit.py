@@ -39,9 +39,7 @@ VPP = "cfg.model.virtual_pipeline_model_parallel_size = 4"
 def vpp(launch: str = "recipes.llama:llama_config", **kw: Any) -> Finding:
     at = span(RECIPE, VPP)
     value = Span(RECIPE, at.line, at.end_column - 1, at.line, at.end_column)
-    fix = Fix(
-        "Use 3 chunks", "safe", {"model.virtual_pipeline_model_parallel_size": 3}, (TextEdit(value, "3"),)
-    )
+    fix = Fix("Use 3 chunks", "safe", {"model.virtual_pipeline_model_parallel_size": 3}, (TextEdit(value, "3"),))
     given: dict[str, Any] = {
         "rule": "MB203",
         "name": "vpp-not-dividing-layers",

@@ -112,18 +112,10 @@ def test_json(small, staged, unknown, large) -> None:
         assert max(stage["static_bytes"] for stage in entry["per_stage"]) == entry["static_bytes"]
         for stage in entry["per_stage"]:
             assert sum(stage["components"].values()) == stage["allocated_bytes"]
-        assert entry["capacity"]["low_gib"] * GIB - entry["total_bytes"] == pytest.approx(
-            entry["head_room_bytes"], abs=1
-        )
+        assert entry["capacity"]["low_gib"] * GIB - entry["total_bytes"] == pytest.approx(entry["head_room_bytes"], abs=1)
     assert one["verdict"] == "fits" and one["others"][0]["total_bytes"] > one["static_bytes"]
     assert len(two["per_stage"]) == 4 and two["what_if"] == {"model.virtual_pipeline_model_parallel_size": 2}
-    assert (
-        three["total_bytes"]
-        is three["allocated_bytes"]
-        is three["static_bytes"]
-        is three["head_room_bytes"]
-        is None
-    )
+    assert three["total_bytes"] is three["allocated_bytes"] is three["static_bytes"] is three["head_room_bytes"] is None
     assert three["missing"] == {"model.hidden_size": "read from the network"}
     assert three["verdict"] == "unknown" and three["others"][0]["because"]
     assert four["verdict"] == "does not fit" and four["largest"] == "optimizer states"
@@ -159,8 +151,7 @@ def test_text_of_stages(staged) -> None:
     assert "  with model.virtual_pipeline_model_parallel_size = 2" in text
     rows = re.findall(r"^ +([0-3]) +4 +[\d.]+ +(\d+) +([\d.]+) +([\d.]+) +[WGOAT]+ +\|$", text, re.M)
     assert [(row[0], int(row[1]), row[2], row[3]) for row in rows] == [
-        (str(s.stage), s.microbatches_in_flight, gib(s.static_bytes), gib(s.allocated_bytes))
-        for s in staged.stages
+        (str(s.stage), s.microbatches_in_flight, gib(s.static_bytes), gib(s.allocated_bytes)) for s in staged.stages
     ]
 
 
@@ -193,9 +184,7 @@ def test_colour_and_blocks(small) -> None:
 
 
 def test_names_cannot_command_the_terminal_or_the_page() -> None:
-    evil = own_memory(
-        Launch(gpu="<b>"), "a\x1b[2Jb<script>x</script>\n[bold]c", changes={"model.x": "</td>\x07"}
-    )
+    evil = own_memory(Launch(gpu="<b>"), "a\x1b[2Jb<script>x</script>\n[bold]c", changes={"model.x": "</td>\x07"})
     text = estimate_text([evil])
     assert "\x1b" not in text and "\x07" not in text
     assert "a\\x1b[2Jb<script>x</script>\\n[bold]c" in text
@@ -239,9 +228,7 @@ def test_page_is_well_formed_and_loads_nothing(small, staged, unknown, large) ->
     parser.feed(page)
     parser.close()
     assert parser.open == []
-    loading = [
-        (tag, key) for tag, key, _ in parser.attributes if key in ("src", "href", "style", "srcset", "data")
-    ]
+    loading = [(tag, key) for tag, key, _ in parser.attributes if key in ("src", "href", "style", "srcset", "data")]
     assert loading == []
     assert not re.search(r"https?:|url\(|@import|fetch\(|XMLHttp|\bimport\b", page)
     # All figures of the first launch are there.

@@ -36,10 +36,7 @@ def schema(text: str) -> Any:
 
 
 def invalid(validator: Any, instance: Any) -> list[str]:
-    return [
-        f"{'/'.join(map(str, error.path))}: {error.message[:200]}"
-        for error in validator.iter_errors(instance)
-    ]
+    return [f"{'/'.join(map(str, error.path))}: {error.message[:200]}" for error in validator.iter_errors(instance)]
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
@@ -80,9 +77,7 @@ def test_control_characters_never_reach_the_reader(name: str) -> None:
         why=HOSTILE,
     )
     source = {path: "x\x1b[2Jy\x00\u202e = 1\n"}.get
-    text = shown(
-        name, report(findings=(bad,), source=source, launches=(CheckedLaunch("1", f"m{HOSTILE}:f", "fails"),))
-    )
+    text = shown(name, report(findings=(bad,), source=source, launches=(CheckedLaunch("1", f"m{HOSTILE}:f", "fails"),)))
     if name in {"json", "sarif", "gitlab", "rdjson"}:
         json.loads(text)
         assert text.isascii()
@@ -93,10 +88,7 @@ def test_control_characters_never_reach_the_reader(name: str) -> None:
 
 def test_full_shows_places_whys_and_ways_out() -> None:
     text = shown("full")
-    assert (
-        "error[MB203 vpp-not-dividing-layers]: 30 layers per stage cannot be cut into 4 equal model chunks"
-        in text
-    )
+    assert "error[MB203 vpp-not-dividing-layers]: 30 layers per stage cannot be cut into 4 equal model chunks" in text
     block = """\
   --> recipes/llama é.py:8:26
    |
@@ -120,9 +112,7 @@ def test_full_shows_places_whys_and_ways_out() -> None:
     assert "  = when: peft is None\n" in text
     assert "fix: Set PP = 1 [unsafe, choose]; about -6 %" in text and "Turn offloading off [by hand]" in text
     assert "not decided" not in text
-    assert "not decided MB204 layers: model.num_layers: not known [recipes.llama:dark_config]" in shown(
-        "full", verbose=True
-    )
+    assert "not decided MB204 layers: model.num_layers: not known [recipes.llama:dark_config]" in shown("full", verbose=True)
     assert "\x1b" not in text
 
 
@@ -179,9 +169,7 @@ def test_long_lines_are_cut_around_the_place() -> None:
     assert len(line) < 160 and line.index("WRONG") == marks.index("^") and marks.count("^") == 5
 
 
-@pytest.mark.parametrize(
-    "span", [Span(RECIPE, 99, 1, 99, 5), Span(RECIPE, 4, 500, 4, 600), Span(RECIPE, 4), Span(RECIPE, 0, 0)]
-)
+@pytest.mark.parametrize("span", [Span(RECIPE, 99, 1, 99, 5), Span(RECIPE, 4, 500, 4, 600), Span(RECIPE, 4), Span(RECIPE, 0, 0)])
 def test_a_place_outside_of_the_text_is_no_crash(span: Span) -> None:
     for name in FORMATS:
         shown(name, report(findings=(vpp(span=span, related=()),)))
@@ -216,13 +204,7 @@ def test_json_takes_every_value_a_config_can_hold() -> None:
     }
     value = json.loads(shown("json", report(findings=(vpp(keys=keys),))))
     got = value["findings"][0]["keys"]
-    assert (
-        got["a"] == "inf"
-        and got["b"] == "nan"
-        and got["c"] == [1, 2]
-        and got["e"] == {"unknown": "why"}
-        and got["f"] is None
-    )
+    assert got["a"] == "inf" and got["b"] == "nan" and got["c"] == [1, 2] and got["e"] == {"unknown": "why"} and got["f"] is None
 
 
 def test_the_schema_is_strict_enough_to_notice_a_lost_field() -> None:
@@ -240,25 +222,16 @@ def test_the_schema_is_strict_enough_to_notice_a_lost_field() -> None:
 def test_sarif_follows_the_official_schema(suppressed: bool) -> None:
     validator = schema((DATA / "sarif-2.1.0.schema.json").read_text())
     crash = Finding("MB900", "internal-error", "error", "note", "boom", Span(RECIPE, 1, 1, 1, 2))
-    value = json.loads(
-        json.dumps(sarif.document(report(findings=(*report().findings, crash)), suppressed=suppressed))
-    )
-    value["$schema"] = (
-        "https://raw.githubusercontent.com/schemastore/schemastore/master/src/schemas/json/sarif-2.1.0-rtm.5.json"
-    )
+    value = json.loads(json.dumps(sarif.document(report(findings=(*report().findings, crash)), suppressed=suppressed)))
+    value["$schema"] = "https://raw.githubusercontent.com/schemastore/schemastore/master/src/schemas/json/sarif-2.1.0-rtm.5.json"
     assert invalid(validator, value) == []
     run = value["runs"][0]
     rules = run["tool"]["driver"]["rules"]
     assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"])
     assert all(rule["help"]["markdown"] for rule in rules)
     result = next(entry for entry in run["results"] if entry["ruleId"] == "MB203")
-    assert (
-        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "recipes/llama%20%C3%A9.py"
-    )
-    assert (
-        len(result["relatedLocations"]) == 3
-        and len(result["codeFlows"][0]["threadFlows"][0]["locations"]) == 4
-    )
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "recipes/llama%20%C3%A9.py"
+    assert len(result["relatedLocations"]) == 3 and len(result["codeFlows"][0]["threadFlows"][0]["locations"]) == 4
     assert result["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"]["text"] == "3"
     assert [entry["name"] for entry in result["locations"][0]["logicalLocations"]] == [
         "llama_config",
@@ -267,24 +240,18 @@ def test_sarif_follows_the_official_schema(suppressed: bool) -> None:
     held = [entry for entry in run["results"] if entry.get("suppressions")]
     assert len(held) == (1 if suppressed else 0)
     assert not run["invocations"][0]["executionSuccessful"]
-    assert [entry["message"]["text"] for entry in run["invocations"][0]["toolExecutionNotifications"]] == [
-        "boom"
-    ]
+    assert [entry["message"]["text"] for entry in run["invocations"][0]["toolExecutionNotifications"]] == ["boom"]
     assert "MB900" not in {entry["ruleId"] for entry in run["results"]}
 
 
 def test_fingerprints_do_not_know_lines_and_are_unique() -> None:
     def prints(value: Report) -> list[str]:
-        return [
-            entry["partialFingerprints"]["mblint/v1"] for entry in sarif.document(value)["runs"][0]["results"]
-        ]
+        return [entry["partialFingerprints"]["mblint/v1"] for entry in sarif.document(value)["runs"][0]["results"]]
 
     here = prints(report())
     assert len(set(here)) == len(here)
     moved = tuple(
-        replace(
-            f, span=replace(f.span, line=f.span.line + 40, end_line=f.span.end_line + 40) if f.span else None
-        )
+        replace(f, span=replace(f.span, line=f.span.line + 40, end_line=f.span.end_line + 40) if f.span else None)
         for f in report().findings
     )
     assert sorted(prints(report(findings=moved))) == sorted(here)
@@ -317,9 +284,7 @@ def test_gitlab_has_what_gitlab_needs() -> None:
     for issue in issues:
         assert set(issue) == {"description", "check_name", "fingerprint", "severity", "location"}
         assert issue["severity"] in {"info", "minor", "major", "critical", "blocker"}
-        assert (
-            not issue["location"]["path"].startswith(("/", "./")) and issue["location"]["lines"]["begin"] >= 1
-        )
+        assert not issue["location"]["path"].startswith(("/", "./")) and issue["location"]["lines"]["begin"] >= 1
 
 
 def test_junit_counts_launches() -> None:
@@ -327,9 +292,7 @@ def test_junit_counts_launches() -> None:
     suite = root.find("testsuite")
     assert root.tag == "testsuites" and suite is not None
     cases = {case.get("name"): case for case in suite.findall("testcase")}
-    assert set(cases) == {f"recipes.llama:{name}_config" for name in ("llama", "other", "fine", "dark")} | {
-        "recipes/llama é.py"
-    }
+    assert set(cases) == {f"recipes.llama:{name}_config" for name in ("llama", "other", "fine", "dark")} | {"recipes/llama é.py"}
     assert suite.get("tests") == "5" and suite.get("failures") == "3" and suite.get("skipped") == "1"
     assert len(cases["recipes.llama:llama_config"].findall("failure")) == 2
     assert cases["recipes.llama:fine_config"].find("*") is None

@@ -49,4 +49,3 @@ def check(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         return code, json.loads(text) if parse and text.startswith("{") else text, err.getvalue()
 
     return run
-

@@ -220,87 +220,181 @@ D = "recipes/qwen/dense.py"
 
 COMMITS: tuple[Commit, ...] = (
     Commit("Say what the recipes are for", swap("README.md", ("Recipes.", "Recipes of the team."))),
+    Commit("Raise TP: the 70B run was out of memory", swap(L, ("tp=4, pp=4, vp=5", "tp=8, pp=4, vp=5")), frozenset({"MB150"})),
     Commit(
-        "Raise TP: the 70B run was out of memory", swap(L, ("tp=4, pp=4, vp=5", "tp=8, pp=4, vp=5")), frozenset({"MB150"})
+        "Set the sizes by constants",
+        both(
+            swap(L, ("tp=8, pp=4, vp=5", "tp=TP, pp=PP, vp=VP")),
+            swap(L, ("def ours_70b_config", "TP, PP, VP = 8, 4, 5\n\n\ndef ours_70b_config")),
+        ),
     ),
-    Commit("Set the sizes by constants", both(
-        swap(L, ("tp=8, pp=4, vp=5", "tp=TP, pp=PP, vp=VP")), swap(L, ("def ours_70b_config", "TP, PP, VP = 8, 4, 5\n\n\ndef ours_70b_config"))
-    )),
     Commit("Go back to TP 4", swap(L, ("TP, PP, VP = 8, 4, 5", "TP, PP, VP = 4, 4, 5"))),
     Commit("Use longer pipelines", swap(L, ("TP, PP, VP = 4, 4, 5", "TP, PP, VP = 4, 8, 5")), frozenset({"MB151"})),
-    Commit("Reorder the assignments", swap(L, (
-        "    cfg.train.global_batch_size = 128\n    cfg.train.micro_batch_size = 1\n",
-        "    cfg.train.micro_batch_size = 1\n    cfg.train.global_batch_size = 128\n",
-    ))),
+    Commit(
+        "Reorder the assignments",
+        swap(
+            L,
+            (
+                "    cfg.train.global_batch_size = 128\n    cfg.train.micro_batch_size = 1\n",
+                "    cfg.train.micro_batch_size = 1\n    cfg.train.global_batch_size = 128\n",
+            ),
+        ),
+    ),
     Commit("Go back to PP 4", swap(L, ("= 4, 8, 5", "= 4, 4, 5"))),
     Commit("VPP 10 against the OOM of 70B", swap(L, ("= 4, 4, 5", "= 4, 4, 10")), frozenset({"MB152"})),
     Commit("Smaller bubble: back to 5 chunks", swap(L, ("= 4, 4, 10", "= 4, 4, 5"))),
-    Commit("Wrap long lines", swap(C, (
-        '    cfg.env_vars = {"PYTORCH_CUDA_ALLOC_CONF": ALLOCATOR, "NCCL_NVLS_ENABLE": "0", "NCCL_GRAPH_REGISTER": "0"}\n',
-        '    cfg.env_vars = {\n        "PYTORCH_CUDA_ALLOC_CONF": ALLOCATOR,\n        "NCCL_NVLS_ENABLE": "0",\n'
-        '        "NCCL_GRAPH_REGISTER": "0",\n    }\n',
-    ))),
-    Commit("Recompute the MLP", swap(L, (
-        "    cfg.optimizer.lr = 1.5e-4\n",
-        '    cfg.optimizer.lr = 1.5e-4\n    cfg.model.recompute_granularity = "selective"\n'
-        '    cfg.model.recompute_modules = ["core_attn", "mlp"]\n',
-    )), frozenset({"MB153"})),
+    Commit(
+        "Wrap long lines",
+        swap(
+            C,
+            (
+                '    cfg.env_vars = {"PYTORCH_CUDA_ALLOC_CONF": ALLOCATOR, "NCCL_NVLS_ENABLE": "0", "NCCL_GRAPH_REGISTER": "0"}\n',
+                '    cfg.env_vars = {\n        "PYTORCH_CUDA_ALLOC_CONF": ALLOCATOR,\n        "NCCL_NVLS_ENABLE": "0",\n'
+                '        "NCCL_GRAPH_REGISTER": "0",\n    }\n',
+            ),
+        ),
+    ),
+    Commit(
+        "Recompute the MLP",
+        swap(
+            L,
+            (
+                "    cfg.optimizer.lr = 1.5e-4\n",
+                '    cfg.optimizer.lr = 1.5e-4\n    cfg.model.recompute_granularity = "selective"\n'
+                '    cfg.model.recompute_modules = ["core_attn", "mlp"]\n',
+            ),
+        ),
+        frozenset({"MB153"}),
+    ),
     Commit("List the modules the other way round", swap(L, ('["core_attn", "mlp"]', '["mlp", "core_attn"]'))),
-    Commit("Recompute everything", swap(L, (
-        '    cfg.model.recompute_granularity = "selective"\n    cfg.model.recompute_modules = ["mlp", "core_attn"]\n',
-        '    cfg.model.recompute_granularity = "full"\n    cfg.model.recompute_method = "uniform"\n'
-        "    cfg.model.recompute_num_layers = 1\n",
-    )), frozenset({"MB154"})),
-    Commit("Recompute nothing", swap(L, (
-        '    cfg.model.recompute_granularity = "full"\n    cfg.model.recompute_method = "uniform"\n'
-        "    cfg.model.recompute_num_layers = 1\n", "",
-    ))),
+    Commit(
+        "Recompute everything",
+        swap(
+            L,
+            (
+                '    cfg.model.recompute_granularity = "selective"\n    cfg.model.recompute_modules = ["mlp", "core_attn"]\n',
+                '    cfg.model.recompute_granularity = "full"\n    cfg.model.recompute_method = "uniform"\n'
+                "    cfg.model.recompute_num_layers = 1\n",
+            ),
+        ),
+        frozenset({"MB154"}),
+    ),
+    Commit(
+        "Recompute nothing",
+        swap(
+            L,
+            (
+                '    cfg.model.recompute_granularity = "full"\n    cfg.model.recompute_method = "uniform"\n'
+                "    cfg.model.recompute_num_layers = 1\n",
+                "",
+            ),
+        ),
+    ),
     Commit("Rename the 70B recipe", swap(L, ("ours_70b_config", "team_llama_70b_config"))),
-    Commit("Plain optimizer", swap(L, (
-        "    cfg.optimizer.lr = 1.5e-4\n",
-        "    cfg.optimizer.lr = 1.5e-4\n    cfg.optimizer.use_distributed_optimizer = False\n"
-        "    cfg.ddp.use_distributed_optimizer = False\n    cfg.ddp.overlap_param_gather = False\n",
-    )), frozenset({"MB155"})),
-    Commit("Distributed optimizer again", swap(L, (
-        "    cfg.optimizer.use_distributed_optimizer = False\n    cfg.ddp.use_distributed_optimizer = False\n"
-        "    cfg.ddp.overlap_param_gather = False\n", "",
-    ))),
+    Commit(
+        "Plain optimizer",
+        swap(
+            L,
+            (
+                "    cfg.optimizer.lr = 1.5e-4\n",
+                "    cfg.optimizer.lr = 1.5e-4\n    cfg.optimizer.use_distributed_optimizer = False\n"
+                "    cfg.ddp.use_distributed_optimizer = False\n    cfg.ddp.overlap_param_gather = False\n",
+            ),
+        ),
+        frozenset({"MB155"}),
+    ),
+    Commit(
+        "Distributed optimizer again",
+        swap(
+            L,
+            (
+                "    cfg.optimizer.use_distributed_optimizer = False\n    cfg.ddp.use_distributed_optimizer = False\n"
+                "    cfg.ddp.overlap_param_gather = False\n",
+                "",
+            ),
+        ),
+    ),
     Commit("Tidy the environment", swap(C, ('        "PYTORCH_CUDA_ALLOC_CONF": ALLOCATOR,\n', "")), frozenset({"MB156"})),
-    Commit("Allocator settings are back", swap(C, ('        "NCCL_NVLS_ENABLE"', '        "PYTORCH_CUDA_ALLOC_CONF": ALLOCATOR,\n        "NCCL_NVLS_ENABLE"'))),
+    Commit(
+        "Allocator settings are back",
+        swap(C, ('        "NCCL_NVLS_ENABLE"', '        "PYTORCH_CUDA_ALLOC_CONF": ALLOCATOR,\n        "NCCL_NVLS_ENABLE"')),
+    ),
     Commit("Move the LoRA recipe to a module of its own", _move_function),
-    Commit("Simplify the LoRA recipe", swap("recipes/lora.py", ("    cfg.peft.sequence_parallel_input_regather = True\n", "")), frozenset({"MB157"})),
-    Commit("Keep the input of LoRA sharded", swap("recipes/lora.py", (
-        "    cfg.train.micro_batch_size", "    cfg.peft.sequence_parallel_input_regather = True\n    cfg.train.micro_batch_size"
-    ))),
+    Commit(
+        "Simplify the LoRA recipe",
+        swap("recipes/lora.py", ("    cfg.peft.sequence_parallel_input_regather = True\n", "")),
+        frozenset({"MB157"}),
+    ),
+    Commit(
+        "Keep the input of LoRA sharded",
+        swap(
+            "recipes/lora.py",
+            ("    cfg.train.micro_batch_size", "    cfg.peft.sequence_parallel_input_regather = True\n    cfg.train.micro_batch_size"),
+        ),
+    ),
     Commit("Qwen with TP 4", swap(Q, ("tp, pp = 2, 1", "tp, pp = 4, 1")), frozenset({"MB150", "MB158"})),
-    Commit("Extract the batch arithmetic", both(
-        swap(Q, ("GPUS // (tp * pp) * 16", "batch(tp * pp, 16)"), ("import environment, sizes", "import batch, environment, sizes"), ("GPUS = 32\n\n\n", "\n")),
-        swap(C, ("def schedule", "def batch(model_parallel, per_rank, gpus=32):\n    return gpus // model_parallel * per_rank\n\n\ndef schedule")),
-    )),
+    Commit(
+        "Extract the batch arithmetic",
+        both(
+            swap(
+                Q,
+                ("GPUS // (tp * pp) * 16", "batch(tp * pp, 16)"),
+                ("import environment, sizes", "import batch, environment, sizes"),
+                ("GPUS = 32\n\n\n", "\n"),
+            ),
+            swap(
+                C,
+                (
+                    "def schedule",
+                    "def batch(model_parallel, per_rank, gpus=32):\n    return gpus // model_parallel * per_rank\n\n\ndef schedule",
+                ),
+            ),
+        ),
+    ),
     Commit("Move Qwen into a package", _move_to_package),
     Commit("Train the 70B longer", swap(L, ("schedule(cfg, 20000)", "schedule(cfg, 30000)")), frozenset({"MB159"})),
     Commit("Decay over all of it", swap(L, ("lr_decay_iters = 20000", "lr_decay_iters = 30000"))),
     Commit("Save version 2 elsewhere", swap(L, ('save = "/ckpt/llama70b"', 'save = "/ckpt/llama70b-v2"')), frozenset({"MB162"})),
     Commit("Helpers for the folders", _sections),
-    Commit("Reduce in half precision where it is fast", swap(L, (
-        "    cfg.optimizer.lr = 1.5e-4\n", '    cfg.optimizer.lr = 1.5e-4\n    cfg.mixed_precision = "fp16_mixed"\n'
-    )), frozenset({"MB160"})),
+    Commit(
+        "Reduce in half precision where it is fast",
+        swap(L, ("    cfg.optimizer.lr = 1.5e-4\n", '    cfg.optimizer.lr = 1.5e-4\n    cfg.mixed_precision = "fp16_mixed"\n')),
+        frozenset({"MB160"}),
+    ),
     Commit("bf16 again", swap(L, ('    cfg.mixed_precision = "fp16_mixed"\n', ""))),
     Commit("LoRA with micro batches of 2", swap("recipes/lora.py", ("micro_batch_size = 1", "micro_batch_size = 2")), frozenset({"MB708"})),
     Commit("Comment on memory: TP 4 avoids OOM here", swap(D, ("tp, pp = 4, 1", "tp, pp = 4, 1  # out of memory with less"))),
-    Commit("Add a recipe", put("recipes/small.py", QWEN.replace("ours_qwen", "ours_small").replace("tp, pp = 2, 1", "tp, pp = 1, 1")), frozenset({"MB717"})),
-    Commit("Eight-way TP by override", swap("conf/überschreibung 1.yaml", ("model:\n", "model:\n  tensor_model_parallel_size: 8\n")), frozenset({"MB150"})),
-    Commit("Sort the override file", put("conf/überschreibung 1.yaml", "model: {seq_length: 4096, tensor_model_parallel_size: 8}\ntrain: {log_interval: 10}\n")),
-    Commit("Share the sizes with all", swap(C, (
-        "    cfg.model.tensor_model_parallel_size = tp\n", "    cfg.model.tensor_model_parallel_size = 2 * tp\n"
-    )), frozenset({"MB150"})),
+    Commit(
+        "Add a recipe",
+        put("recipes/small.py", QWEN.replace("ours_qwen", "ours_small").replace("tp, pp = 2, 1", "tp, pp = 1, 1")),
+        frozenset({"MB717"}),
+    ),
+    Commit(
+        "Eight-way TP by override",
+        swap("conf/überschreibung 1.yaml", ("model:\n", "model:\n  tensor_model_parallel_size: 8\n")),
+        frozenset({"MB150"}),
+    ),
+    Commit(
+        "Sort the override file",
+        put("conf/überschreibung 1.yaml", "model: {seq_length: 4096, tensor_model_parallel_size: 8}\ntrain: {log_interval: 10}\n"),
+    ),
+    Commit(
+        "Share the sizes with all",
+        swap(C, ("    cfg.model.tensor_model_parallel_size = tp\n", "    cfg.model.tensor_model_parallel_size = 2 * tp\n")),
+        frozenset({"MB150"}),
+    ),
     Commit("Share the sizes with nobody", swap(C, ("= 2 * tp\n", "= tp\n"))),
     Commit("Misspell a key", swap(L, ("cfg.train.micro_batch_size = 1", "cfg.train.micro_batchsize = 1")), frozenset({"MB801"})),
-    Commit("Rename the helper module", both(
-        move(C, "recipes/shared.py"),
-        swap(L, ("recipes.common", "recipes.shared")), swap(D, ("recipes.common", "recipes.shared")),
-        swap("recipes/lora.py", ("recipes.common", "recipes.shared")), swap("recipes/small.py", ("recipes.common", "recipes.shared")),
-    )),
+    Commit(
+        "Rename the helper module",
+        both(
+            move(C, "recipes/shared.py"),
+            swap(L, ("recipes.common", "recipes.shared")),
+            swap(D, ("recipes.common", "recipes.shared")),
+            swap("recipes/lora.py", ("recipes.common", "recipes.shared")),
+            swap("recipes/small.py", ("recipes.common", "recipes.shared")),
+        ),
+    ),
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.review.history import commit, git, rules, swap
 
-RECIPE = '''\
+RECIPE = """\
 from megatron.bridge.recipes.llama.h100.llama3 import llama3_8b_pretrain_2gpu_h100_bf16_config as shipped
 
 TP = 1
@@ -22,7 +22,7 @@ def ours_config():
     cfg.model.tensor_model_parallel_size = TP
     cfg.model.sequence_parallel = True
     return cfg
-'''
+"""
 
 
 @pytest.fixture

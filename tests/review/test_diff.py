@@ -15,7 +15,7 @@ from mblint.report.diff import render_markdown, render_text
 from mblint.review.compare import DiffReport, KeyChange, LaunchDiff, Note, shown
 from tests.review.history import commit, git, swap
 
-RECIPES = '''\
+RECIPES = """\
 from megatron.bridge.recipes.llama.h100.llama3 import llama3_8b_pretrain_2gpu_h100_bf16_config as shipped
 
 
@@ -30,7 +30,7 @@ def second_config():
     cfg = shipped()
     cfg.logger.log_interval = 7
     return cfg
-'''
+"""
 
 
 @pytest.fixture
@@ -95,13 +95,19 @@ def test_between_two_commits_the_work_tree_does_not_count(repo: Path, check: Cal
     swap("recipes.py", ("parallel_size = 2", "parallel_size = 4"))(repo)
     _, data, said = check(repo, "HEAD~1", "HEAD", command="diff")
     found = _by_name(data)
-    assert {name: entry["status"] for name, entry in found.items()} == {"second_config": "changed", "fifth_config": "new", "sixth_config": "new"}, said
+    assert {name: entry["status"] for name, entry in found.items()} == {
+        "second_config": "changed",
+        "fifth_config": "new",
+        "sixth_config": "new",
+    }, said
     assert found["second_config"]["keys"] == {"logger.log_interval": {"before": 7, "after": 8}}
     assert _by_name(check(repo, "HEAD~1..HEAD", command="diff")[1]).keys() == found.keys()
 
 
 def test_refactorings_show_nothing(repo: Path, check: Callable[..., Any]) -> None:
-    (repo / "recipes.py").write_text("# moved down\n\n\n" + RECIPES.replace("cfg.train.train_iters = 100", "cfg.train.train_iters = 10 * 10"))
+    (repo / "recipes.py").write_text(
+        "# moved down\n\n\n" + RECIPES.replace("cfg.train.train_iters = 100", "cfg.train.train_iters = 10 * 10")
+    )
     _, text, _ = check(repo, "HEAD", command="diff", parse=False)
     assert text == f"nothing changed of 4 launches, HEAD ({git(repo, 'rev-parse', 'HEAD')[:10]}) -> the work tree.\n"
 
@@ -122,7 +128,9 @@ def test_wrong_use_is_one_line(repo: Path, check: Callable[..., Any], words: lis
     assert code == 2 and said.count("\n") == 1 and hint in said
 
 
-def test_two_upstream_releases(repo: Path, fetched: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_upstream_releases(
+    repo: Path, fetched: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     fetched("0.5.1")
     fetched("0.6.2")
     (repo / "other.py").unlink()
@@ -169,7 +177,15 @@ def test_a_comment_is_never_too_long() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "null"), (True, "true"), ([20, 20, 20, 20], "4 x 20"), ([1, 2], "[1, 2]"), (ABSENT, "-"), (Unknown("why"), "unknown"), (0.5, "0.5")],
+    [
+        (None, "null"),
+        (True, "true"),
+        ([20, 20, 20, 20], "4 x 20"),
+        ([1, 2], "[1, 2]"),
+        (ABSENT, "-"),
+        (Unknown("why"), "unknown"),
+        (0.5, "0.5"),
+    ],
 )
 def test_values_as_they_are_shown(value: object, text: str) -> None:
     assert shown(value) == text

@@ -66,8 +66,6 @@ def _project(root: Path) -> Session:
     return Session(locate(str(upstream)), [root])
 
 
-
-
 def test_a_change_reaches_through_imports(tmp_path: Path) -> None:
     session = _project(tmp_path)
     reach = Reach(session, [str(tmp_path / "pkg/deep.py")])

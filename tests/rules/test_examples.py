@@ -146,9 +146,7 @@ def test_nothing_fails_inside() -> None:
                     assert "MB900" not in {finding.rule for finding in run(example).findings}
 
 
-@pytest.mark.parametrize(
-    "base", ["dense", "moe", "mla", "lora", "overlap", "precision", "hybrid", "moe+lora"]
-)
+@pytest.mark.parametrize("base", ["dense", "moe", "mla", "lora", "overlap", "precision", "hybrid", "moe+lora"])
 def test_bases_are_clean(base: str) -> None:
     """The configurations that examples start from have no error of their own."""
     judgement = run({"base": base, "set": {}, "world_size": 8})

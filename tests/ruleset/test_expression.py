@@ -233,13 +233,9 @@ def test_no_result_grows_without_bound() -> None:
 def test_loops_share_a_budget_of_steps() -> None:
     many = View(FlatLaunch(values={"model.many": list(range(2_000)), "model.more": list(range(2_001))}))
     start = time.perf_counter()
-    nested = compile_expression(
-        "any(any(any(x + y + z == -1 for z in model.many) for y in model.many) for x in model.many)"
-    )
+    nested = compile_expression("any(any(any(x + y + z == -1 for z in model.many) for y in model.many) for x in model.many)")
     assert nested.test(many) == UNKNOWN
-    assert isinstance(
-        compile_expression("[len([y for y in model.many]) for x in model.many]").value(many), Unknown
-    )
+    assert isinstance(compile_expression("[len([y for y in model.many]) for x in model.many]").value(many), Unknown)
     assert compile_expression("sum(x for x in model.many)").value(many) == 1999 * 1000
     assert compile_expression("[x for x in model.more]").value(many) is ABSENT
     assert compile_expression("model.many + model.many").value(many) is ABSENT
@@ -250,9 +246,7 @@ def test_trace_names_what_was_read_and_what_it_lacked() -> None:
     trace = Trace(View(LAUNCH))
     compile_expression("model.flag and model.unknown > 2 and model.four > 1").test(trace)
     assert list(trace.read_names) == ["model.flag", "model.unknown", "model.four"]
-    assert {name: unknown.reason for name, unknown in trace.unknowns().items()} == {
-        "model.unknown": "read from a file"
-    }
+    assert {name: unknown.reason for name, unknown in trace.unknowns().items()} == {"model.unknown": "read from a file"}
 
 
 def test_every_function_says_what_it_does() -> None:
@@ -264,9 +258,7 @@ def test_every_function_says_what_it_does() -> None:
 @given(
     st.recursive(
         st.sampled_from(["1", "2", "7", "model.four", "0", "3.5"]),
-        lambda inner: st.builds(
-            "({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "//", "%", "/"]), inner
-        ),
+        lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "//", "%", "/"]), inner),
         max_leaves=6,
     ),
     st.sampled_from(["<", "<=", "==", "!=", ">", ">="]),

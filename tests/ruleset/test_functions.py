@@ -79,9 +79,7 @@ def test_divisors_and_multiples(n: int, m: int) -> None:
 
 
 def test_values_before_the_launch_path() -> None:
-    launch = launch_of(
-        {"set": {"ddp.grad_reduce_in_fp32": True}, "written": {"ddp.grad_reduce_in_fp32": False}}
-    )
+    launch = launch_of({"set": {"ddp.grad_reduce_in_fp32": True}, "written": {"ddp.grad_reduce_in_fp32": False}})
     assert value("written(ddp.grad_reduce_in_fp32)", launch) is False
     assert value("overwritten(ddp.grad_reduce_in_fp32)", launch) is True
     assert value("overwritten(ddp.bucket_size)", launch) is False

@@ -85,9 +85,7 @@ def test_what_is_wrong_is_said_with_its_line(pack: Path, old: str, new: str, lin
     path = write(pack, GOOD.replace(old, new))
     with pytest.raises(RuleFileError) as caught:
         load_rules([pack])
-    assert any(span.line == line and words in message for span, message in caught.value.problems), (
-        caught.value.problems
-    )
+    assert any(span.line == line and words in message for span, message in caught.value.problems), caught.value.problems
     assert str(path) in str(caught.value)
 
 
@@ -99,9 +97,7 @@ def test_all_problems_of_all_files_are_said(pack: Path) -> None:
     assert len(caught.value.problems) == 3
 
 
-@pytest.mark.parametrize(
-    "text", ["", "just text", "a: b: c", "\x00", "[" * 3000, "a: " * 2000, "? " * 5000, "{" * 5000]
-)
+@pytest.mark.parametrize("text", ["", "just text", "a: b: c", "\x00", "[" * 3000, "a: " * 2000, "? " * 5000, "{" * 5000])
 def test_hostile_files_are_refused_in_words(pack: Path, text: str) -> None:
     write(pack, text)
     with pytest.raises(RuleFileError):
@@ -154,17 +150,13 @@ def test_warm_loading_needs_neither_yaml_nor_pydantic(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "MBLINT_CACHE_DIR": str(tmp_path)}
     runs = [
-        subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-        ).stdout
+        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
         for _ in range(2)
     ]
     assert runs[1] == f"{len(load_rules())} []\n"
 
 
-def test_a_cache_that_cannot_be_written_is_no_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_is_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("MBLINT_CACHE_DIR", str(blocked / "below"))

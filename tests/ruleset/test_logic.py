@@ -25,10 +25,7 @@ def view(values: dict[str, Any]) -> View:
 
 def completions(values: dict[str, Any]) -> list[dict[str, Any]]:
     unknown = [key for key, value in values.items() if isinstance(value, Unknown)]
-    return [
-        {**values, **dict(zip(unknown, chosen, strict=True))}
-        for chosen in product(DOMAIN, repeat=len(unknown))
-    ]
+    return [{**values, **dict(zip(unknown, chosen, strict=True))} for chosen in product(DOMAIN, repeat=len(unknown))]
 
 
 atoms = st.one_of(

@@ -144,12 +144,8 @@ def test_offline_is_one_line_with_a_remedy(own_index, monkeypatch) -> None:  # t
     assert copies() == []
 
 
-@pytest.mark.parametrize(
-    "bad", ["../../x", "0.6.2; rm -rf /", "-r evil.txt", "0.6.2 --index-url x", "", " 0.6"]
-)
-def test_a_version_cannot_smuggle_words_to_pip(
-    cache: Path, bad: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("bad", ["../../x", "0.6.2; rm -rf /", "-r evil.txt", "0.6.2 --index-url x", "", " 0.6"])
+def test_a_version_cannot_smuggle_words_to_pip(cache: Path, bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("pip was started"))
     with pytest.raises(UserError, match="not a version"):
         fetch("9.1.0", bad or "x")
@@ -212,9 +208,7 @@ def test_leftovers_of_interrupted_runs_go_after_a_day(cache: Path) -> None:
     assert new.exists()
 
 
-def test_a_cache_that_cannot_be_written_names_the_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_names_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MBLINT_CACHE_DIR", str(tmp_path / "file" / "below"))
     with pytest.raises(UserError, match="set MBLINT_CACHE_DIR"):
@@ -236,9 +230,7 @@ def test_without_pip_the_one_that_python_carries_is_run(tmp_path: Path, own_inde
     if carried is None:
         pytest.skip("this Python carries no pip")
     real = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "pip" else real(name, *rest)
-    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "pip" else real(name, *rest))
     assert fetching._pip_command() == [sys.executable, str(carried / "pip")]
     own_index(*_pair(tmp_path))
     assert fetch("9.1.0", "9.5.0").bridge == "9.1.0"

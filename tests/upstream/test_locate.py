@@ -81,9 +81,7 @@ def test_a_checkout_is_recognised_from_any_of_its_folders(bare_environment: Path
         assert locate(paths=[place]).bridge_root == checkout / "src", place
 
 
-def test_a_checkout_without_its_submodule_takes_the_core_from_elsewhere(
-    bare_environment: Path, tmp_path: Path
-) -> None:
+def test_a_checkout_without_its_submodule_takes_the_core_from_elsewhere(bare_environment: Path, tmp_path: Path) -> None:
     checkout = _bridge_checkout(tmp_path / "mb", core=None)
     alone = locate(paths=[checkout])
     assert (alone.core_root, alone.core) == (None, None)
@@ -165,9 +163,7 @@ def test_a_relative_folder_in_the_settings_starts_at_the_file(bare_environment: 
         ("", "is empty"),
     ],
 )
-def test_a_named_source_that_is_not_there_is_an_error_with_a_remedy(
-    bare_environment: Path, given: str, words: str
-) -> None:
+def test_a_named_source_that_is_not_there_is_an_error_with_a_remedy(bare_environment: Path, given: str, words: str) -> None:
     (bare_environment / "empty").mkdir()
     with pytest.raises(UserError) as caught:
         locate(given)

@@ -102,9 +102,7 @@ def test_a_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         unpack_source(path, tmp_path / "out")
 
 
-def test_the_total_is_bounded_whatever_the_archive_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_total_is_bounded_whatever_the_archive_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpack, "MAX_TOTAL_BYTES", 150_000)
     path = tmp_path / "bomb-1-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

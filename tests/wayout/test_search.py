@@ -96,7 +96,17 @@ def suggest(upstream: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         line = {"recipe": None, "id": "big", "set": dict(set_), "world_size": world, "gpu": gpu, "env": {}}
         (tmp_path / "launches.jsonl").write_text(json.dumps(line))
         code = main(
-            ["suggest", "--launches", str(tmp_path / "launches.jsonl"), "--isolated", "--upstream", str(upstream), "--format", "json", *words]
+            [
+                "suggest",
+                "--launches",
+                str(tmp_path / "launches.jsonl"),
+                "--isolated",
+                "--upstream",
+                str(upstream),
+                "--format",
+                "json",
+                *words,
+            ]
         )
         return code, json.loads(capsys.readouterr().out)["launches"][0]
 

@@ -104,9 +104,7 @@ def _set_defaults(parser: Parser, machine: Machine, args: Args, kwargs: Kwargs, 
         for index, option in enumerate(parser.options):
             if option is not None and option.dest == name:
                 machine.touch(parser.options)
-                parser.options[index] = Option(
-                    option.dest, option.action, value, option.convert, option.positional, option.required, site
-                )
+                parser.options[index] = Option(option.dest, option.action, value, option.convert, option.positional, option.required, site)
     return None
 
 
@@ -132,7 +130,7 @@ def _parse(parser: Parser, machine: Machine, args: Args, kwargs: Kwargs, site: A
         if option is None:
             space = machine.new_instance(None, "an argument whose name is not known")
             return space
-        if option.action in WITHOUT_VALUE or option.dest in space.attrs and space is target:
+        if option.action in WITHOUT_VALUE or (option.dest in space.attrs and space is target):
             continue
         value = _value_of(machine, option, frame) if words is None else Unknown(words.reason)
         if value is not MISSING:

@@ -53,7 +53,8 @@ def _too_costly(pattern: str, text: str) -> bool:
     """Whether matching may take long: a repeated group can need exponential time, n repetitions len(text)**n."""
     if len(pattern) > LONGEST_PATTERN or REPEATED_GROUP.search(pattern):
         return True
-    return max(len(text), 2) ** len(UNBOUNDED.findall(pattern)) > MOST_WORK
+    work: int = max(len(text), 2) ** len(UNBOUNDED.findall(pattern))
+    return work > MOST_WORK
 
 
 def _regex(name: str) -> None:

@@ -226,7 +226,7 @@ def _count(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) 
 @library("itertools.cycle")
 def _cycle(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
     columns = _columns(machine, args, site, frame)
-    return columns if type(columns) is Unknown else machine.born(KnownIterator([], itertools.cycle(columns[0])))  # type: ignore[index]
+    return columns if type(columns) is Unknown else machine.born(KnownIterator([], itertools.cycle(columns[0])))
 
 
 @library("itertools.islice")
@@ -257,7 +257,7 @@ def _zip_longest(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame:
     columns = _columns(machine, args, site, frame)
     if type(columns) is Unknown:
         return columns
-    return machine.born(KnownIterator(list(itertools.zip_longest(*columns, fillvalue=kwargs.get("fillvalue")))))  # type: ignore[misc]
+    return machine.born(KnownIterator(list(itertools.zip_longest(*columns, fillvalue=kwargs.get("fillvalue")))))
 
 
 # --- collections -----------------------------------------------------------------------------------------------------

@@ -58,9 +58,7 @@ class Activations:
         self._layers: dict[tuple[LayerKind, frozenset[str], bool, bool], LayerMemory] = {}
         self._chunks: dict[object, ChunkMemory] = {}
 
-    def layer(
-        self, kind: LayerKind, adapters: frozenset[str], quantized: bool, selective: bool
-    ) -> LayerMemory:
+    def layer(self, kind: LayerKind, adapters: frozenset[str], quantized: bool, selective: bool) -> LayerMemory:
         """One layer; with `selective`, under the launch's selective recomputation."""
         key = (kind, adapters, quantized, selective)
         found = self._layers.get(key)
@@ -68,9 +66,7 @@ class Activations:
             found = self._layers[key] = self._layer(*key)
         return found
 
-    def _layer(
-        self, kind: LayerKind, adapters: frozenset[str], quantized: bool, selective: bool
-    ) -> LayerMemory:
+    def _layer(self, kind: LayerKind, adapters: frozenset[str], quantized: bool, selective: bool) -> LayerMemory:
         inputs = self.inputs
         attention = attention_part(inputs, kind.attention, adapters, quantized, selective)
         mlp = feedforward_part(inputs, kind.mlp, adapters, quantized, selective)
@@ -106,10 +102,7 @@ class Activations:
         saved: dict[str, float] = {}
         backward = 0.0
         selective = inputs.recompute.granularity != "full"
-        memories = [
-            (self.layer(setup.kind, setup.adapters, setup.quantized, selective), setup.offloaded, count)
-            for setup, count in runs
-        ]
+        memories = [(self.layer(setup.kind, setup.adapters, setup.quantized, selective), setup.offloaded, count) for setup, count in runs]
         if selective:
             for layer, offloaded, count in memories:
                 _add(saved, layer.stays if offloaded else layer.saved, count)
@@ -168,9 +161,7 @@ class Activations:
         own = 4 * stream * e + joined + logits(inputs) * saved_bytes_a_logit(inputs)
         backward = 0.0
         for kind in model.prediction_layers:
-            layer = self.layer(
-                kind, surfaces(inputs.peft, kind, depth, "mtp.layers"), bool(precision.quantization), True
-            )
+            layer = self.layer(kind, surfaces(inputs.peft, kind, depth, "mtp.layers"), bool(precision.quantization), True)
             own += layer.size
             backward = max(backward, layer.backward)
         _add(saved, {PREDICTION: own})
@@ -187,10 +178,7 @@ def _offloaded(inputs: Inputs, part: Part) -> tuple[Tensor, ...]:
     modules, fraction = inputs.offload.modules, inputs.offload.fraction
     if not modules:
         return tuple(part.saved)
-    return tuple(
-        tensor._replace(size=tensor.size * (1 - fraction)) if tensor.offload in modules else tensor
-        for tensor in part.saved
-    )
+    return tuple(tensor._replace(size=tensor.size * (1 - fraction)) if tensor.offload in modules else tensor for tensor in part.saved)
 
 
 def _add(into: dict[str, float], more: dict[str, float], times: int = 1) -> None:

@@ -49,9 +49,7 @@ def allowance(inputs: Inputs, allocated: int) -> Allowance:
     alone = parallel.world == 1
     lines: dict[str, tuple[float, float, float]] = {
         CONTEXT: (0.5 * _GIB, 1.0 * _GIB, 2.0 * _GIB),
-        NCCL: (0.0, 0.1 * _GIB, 0.5 * _GIB)
-        if alone
-        else (0.1 * _GIB * groups, 0.25 * _GIB * groups, 0.6 * _GIB * groups),
+        NCCL: (0.0, 0.1 * _GIB, 0.5 * _GIB) if alone else (0.1 * _GIB * groups, 0.25 * _GIB * groups, 0.6 * _GIB * groups),
         WORKSPACES: (64 * _MIB, 96 * _MIB, 128 * _MIB),
     }
     if inputs.model.moe is not None:

@@ -36,9 +36,7 @@ class Sizes:
         self.frozen = inputs.peft is not None
 
 
-def attention_part(
-    inputs: Inputs, kind: str, adapters: frozenset[str], quantized: bool, selective: bool
-) -> Part:
+def attention_part(inputs: Inputs, kind: str, adapters: frozenset[str], quantized: bool, selective: bool) -> Part:
     """The attention of one layer: "gqa", "mla", "gdn", "mamba", or nothing for ""."""
     if kind == "gqa":
         return _gqa(inputs, adapters, quantized, selective)
@@ -51,9 +49,7 @@ def attention_part(
     return Part()
 
 
-def keep_column_input(
-    part: Part, inputs: Inputs, size: Sizes, adapters: frozenset[str], name: str, offload: str = "layer"
-) -> None:
+def keep_column_input(part: Part, inputs: Inputs, size: Sizes, adapters: frozenset[str], name: str, offload: str = "layer") -> None:
     """The normed input of a column-parallel linear with fused norm: for its own weight gradient, or for an
     adapter.
 
@@ -175,9 +171,7 @@ def _gqa(inputs: Inputs, adapters: frozenset[str], quantized: bool, selective: b
     return part
 
 
-def _keep_projection_copy(
-    part: Part, inputs: Inputs, size: Sizes, adapters: frozenset[str], out: float
-) -> None:
+def _keep_projection_copy(part: Part, inputs: Inputs, size: Sizes, adapters: frozenset[str], out: float) -> None:
     """The output projection's input is the attention's saved output. Delayed scaling keeps a quantized copy
     too.
 

@@ -221,9 +221,7 @@ def _in_flight(flight: Flight, memories: list[ChunkMemory]) -> dict[str, float]:
     return out
 
 
-def _moments(
-    inputs: Inputs, activations: Activations, chunk: Chunk, memory: ChunkMemory
-) -> list[tuple[str, float, dict[str, float]]]:
+def _moments(inputs: Inputs, activations: Activations, chunk: Chunk, memory: ChunkMemory) -> list[tuple[str, float, dict[str, float]]]:
     """(moment, its size, its components): what the newest pass adds at the loss and in backward."""
     backward = {BACKWARD: memory.backward}
     if not chunk.output:

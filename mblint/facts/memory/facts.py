@@ -23,7 +23,7 @@ def _judged(view: View) -> Judgement:
 
 @fact("memory.verdict")
 def verdict(view: View) -> object:
-    """"fits", "close" or "does not fit"; unknown where an input or the GPU type is not known."""
+    """ "fits", "close" or "does not fit"; unknown where an input or the GPU type is not known."""
     found = _judged(view)
     return Unknown(found.because or "the memory of this launch is not known") if found.verdict == "unknown" else found.verdict
 

@@ -21,9 +21,7 @@ from mblint.facts.memory.inputs import Inputs
 from mblint.facts.memory.parts import EXPERTS, INPUTS, LORA, MLP, NORMED, SHARED, Part
 
 
-def feedforward_part(
-    inputs: Inputs, kind: str, adapters: frozenset[str], quantized: bool, selective: bool
-) -> Part:
+def feedforward_part(inputs: Inputs, kind: str, adapters: frozenset[str], quantized: bool, selective: bool) -> Part:
     """The feed-forward part of one layer: "dense", "moe", or nothing for ""."""
     if kind == "dense":
         return _dense(inputs, adapters, quantized, selective)
@@ -74,9 +72,7 @@ def _dense_working(inputs: Inputs, size: Sizes, wide: float, halves: int) -> flo
     activation = residual + grad * (1 + halves) - freed
     if model.gated and not model.fused_activation:
         activation += 2 * grad
-    first = (
-        residual + size.tokens * size.hidden * size.e + grad * halves + halves * loose - freed - grad * halves
-    )
+    first = residual + size.tokens * size.hidden * size.e + grad * halves + halves * loose - freed - grad * halves
     return max(second, activation, first)
 
 

@@ -303,9 +303,7 @@ def _optimizer(read: Reader, precision: Precision, notes: list[str]) -> Optimize
         fsdp = read.text("ddp.data_parallel_sharding_strategy", "no_shard").lower()
     elif read.flag("dist.use_torch_fsdp2"):
         fsdp = "optim_grads_params"
-    distributed = read.flag("optimizer.use_distributed_optimizer") or read.flag(
-        "ddp.use_distributed_optimizer"
-    )
+    distributed = read.flag("optimizer.use_distributed_optimizer") or read.flag("ddp.use_distributed_optimizer")
     aware = read.flag("optimizer.use_precision_aware_optimizer")
     offload = 0.0
     if read.flag("optimizer.optimizer_cpu_offload"):

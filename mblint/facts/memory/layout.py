@@ -40,15 +40,11 @@ def stage_chunks(inputs: Inputs) -> tuple[tuple[Chunk, ...], ...]:
 
 
 @lru_cache(maxsize=1024)
-def _stage_chunks(
-    kinds: tuple[LayerKind, ...], depths: int, split: Split, pp: int, vp: int
-) -> tuple[tuple[Chunk, ...], ...]:
+def _stage_chunks(kinds: tuple[LayerKind, ...], depths: int, split: Split, pp: int, vp: int) -> tuple[tuple[Chunk, ...], ...]:
     total = pp * vp
     counts, predicted = _chunk_sizes(len(kinds), depths, split, pp, vp)
     if len(counts) != total:
-        raise LayoutError(
-            "model.pipeline_model_parallel_layout", f"{len(counts)} parts for {total} model chunks"
-        )
+        raise LayoutError("model.pipeline_model_parallel_layout", f"{len(counts)} parts for {total} model chunks")
     if sum(counts) != len(kinds):
         raise LayoutError("model.num_layers", f"{sum(counts)} layers are placed, {len(kinds)} exist")
     chunks: list[Chunk] = []
@@ -106,9 +102,7 @@ def _stage_sizes(layers: int, split: Split, pp: int) -> list[int]:
     if given and pp > 1:
         left, stages = layers - sum(given), pp - len(given)
         if left < 0 or (stages == 0 and left) or (stages and left % stages):
-            raise LayoutError(
-                "model.num_layers", f"{left} layers cannot be spread over the other {stages} stages"
-            )
+            raise LayoutError("model.num_layers", f"{left} layers cannot be spread over the other {stages} stages")
         sizes = [left // stages if stages else 0] * pp
         if split.first is not None:
             sizes[0] = split.first

@@ -204,8 +204,7 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
         learned_positions=position == "learned_absolute",
         rotary_dim=round((mla.rope_dim if mla else head_dim) * percent) if rotary or mla else 0,
         fused_rope=read.flag("model.apply_rope_fusion"),
-        fused_activation=read.flag("model.bias_activation_fusion")
-        or read.flag("model.use_te_activation_func"),
+        fused_activation=read.flag("model.bias_activation_fusion") or read.flag("model.use_te_activation_func"),
         fp8_activation_input=read.flag("model.activation_func_fp8_input_store"),
         hidden_dropout=read.number("model.hidden_dropout", 0.1),
         attention_dropout=read.number("model.attention_dropout", 0.1),
@@ -322,9 +321,7 @@ def _layers(
     if variant == "gated_delta_net":
         linear = _frequency(read, "model.linear_attention_freq", count, 0, False)
     full = "mla" if mla else "gqa"
-    layers = tuple(
-        LayerKind("gdn" if linear[i] else full, "moe" if sparse[i] else "dense") for i in range(count)
-    )
+    layers = tuple(LayerKind("gdn" if linear[i] else full, "moe" if sparse[i] else "dense") for i in range(count))
     # Prediction layers are built like the last decoder layer.
     return layers, read.optional("model.mtp_num_layers") or 0, layers[-1:]
 

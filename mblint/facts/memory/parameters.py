@@ -69,9 +69,7 @@ def _runs(
 ) -> tuple[tuple[LayerSetup, int], ...]:
     runs: list[tuple[LayerSetup, int]] = []
     for index, kind in layers:
-        setup = LayerSetup(
-            kind, surfaces(peft, kind, index), precision.quantizes(index, count), index < offloaded
-        )
+        setup = LayerSetup(kind, surfaces(peft, kind, index), precision.quantizes(index, count), index < offloaded)
         if runs and runs[-1][0] == setup:
             runs[-1] = (setup, runs[-1][1] + 1)
         else:
@@ -79,9 +77,7 @@ def _runs(
     return tuple(runs)
 
 
-def surfaces(
-    peft: Peft | None, kind: LayerKind, index: int, prefix: str = "decoder.layers"
-) -> frozenset[str]:
+def surfaces(peft: Peft | None, kind: LayerKind, index: int, prefix: str = "decoder.layers") -> frozenset[str]:
     """Which linear layers of decoder layer `index` carry a low-rank adapter.
 
     Names are those of the modules; the experts' are "expert_fc1", "expert_fc2", the shared experts'

@@ -79,9 +79,7 @@ def read_precision(read: Reader, notes: list[str]) -> Precision:
     if recipe and read.flag("model.first_last_layers_bf16"):
         first = read.integer("model.num_layers_at_start_in_bf16", 1)
         last = read.integer("model.num_layers_at_end_in_bf16", 1)
-    fp8_attention = recipe and (
-        read.flag("model.fp8_dot_product_attention") or read.flag("model.fp8_multi_head_attention")
-    )
+    fp8_attention = recipe and (read.flag("model.fp8_dot_product_attention") or read.flag("model.fp8_multi_head_attention"))
     return Precision(
         weight_bytes=width,
         activation_bytes=width,

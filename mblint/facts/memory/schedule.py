@@ -34,9 +34,7 @@ class Flight:
 def flights(inputs: Inputs, rank: int) -> tuple[Flight, ...]:
     """The distinct moments of a stage that can be its peak."""
     parallel, training = inputs.parallel, inputs.training
-    return _flights(
-        parallel.pp, parallel.vp, rank, training.microbatches, training.group, training.overlap_expert_comm
-    )
+    return _flights(parallel.pp, parallel.vp, rank, training.microbatches, training.group, training.overlap_expert_comm)
 
 
 @lru_cache(maxsize=4096)

@@ -35,9 +35,7 @@ def stage_state(counter: Counter, chunks: tuple[Chunk, ...]) -> tuple[dict[str, 
     return _bytes(counter, chunks, total, quantized), total
 
 
-def _bytes(
-    counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quantized: Parameters
-) -> dict[str, float]:
+def _bytes(counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quantized: Parameters) -> dict[str, float]:
     inputs = counter.inputs
     precision, optimizer, peft, parallel = (
         inputs.precision,

@@ -110,9 +110,7 @@ class _Formula:
             listed = self.read.sequence("model.moe_layer_freq")
             if listed is not None:
                 if len(listed) != self.layers:
-                    self.read.missing["model.moe_layer_freq"] = (
-                        f"{len(listed)} entries for {self.layers} layers"
-                    )
+                    self.read.missing["model.moe_layer_freq"] = f"{len(listed)} entries for {self.layers} layers"
                 else:
                     pattern = [bool(entry) for entry in listed]
             else:

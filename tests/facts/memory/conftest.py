@@ -90,9 +90,7 @@ def launch() -> Callable[..., Launch]:
 def plain() -> Callable[..., Launch]:
     """Make a launch of a small dense model; keyword arguments are keys of the model section, `set` any keys."""
 
-    def make(
-        world_size: int = 1, gpu: str = "h100", set: Mapping[str, object] | None = None, **model: object
-    ) -> Launch:
+    def make(world_size: int = 1, gpu: str = "h100", set: Mapping[str, object] | None = None, **model: object) -> Launch:
         flat = {**PLAIN, **{f"model.{key}": value for key, value in model.items()}, **(set or {})}
         return Launch(flat, world_size, gpu)
 

@@ -45,9 +45,7 @@ def test_unknown_keys_are_named_with_their_reason(plain, key) -> None:
 
 def test_all_missing_keys_are_named_at_once(launch) -> None:
     found = estimate(launch({}))
-    assert {"model.num_layers", "model.hidden_size", "model.vocab_size", "train.micro_batch_size"} <= set(
-        found.missing
-    )
+    assert {"model.num_layers", "model.hidden_size", "model.vocab_size", "train.micro_batch_size"} <= set(found.missing)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +92,7 @@ def test_overlay_is_the_same_as_the_changed_launch(plain) -> None:
         "peft.__class__": "megatron.bridge.peft.lora.LoRA",
     }
     overlaid = Overlay(base, changes)
-    direct = plain(
-        16, gpu="b200", set={k: v for k, v in changes.items() if "." in k and not k.startswith("env.")}
-    )
+    direct = plain(16, gpu="b200", set={k: v for k, v in changes.items() if "." in k and not k.startswith("env.")})
     direct.env = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
     assert estimate(overlaid) == estimate(direct)
     assert (overlaid.world_size, overlaid.gpu) == (16, "b200")
@@ -144,9 +140,5 @@ def test_what_no_formula_counts_is_named(plain) -> None:
     found = estimate(plain(moe_paged_stash=True))
     assert found.not_modelled == ("model.moe_paged_stash",)
     assert found.allocated_bytes
-    vision = estimate(
-        plain(
-            set={"model.__class__": "megatron.bridge.models.qwen_vl.qwen25_vl_provider.Qwen25VLModelProvider"}
-        )
-    )
+    vision = estimate(plain(set={"model.__class__": "megatron.bridge.models.qwen_vl.qwen25_vl_provider.Qwen25VLModelProvider"}))
     assert vision.not_modelled and vision.allocated_bytes

@@ -82,10 +82,7 @@ def test_saving_of_input_regathering(runs, launch) -> None:
     by_id = {run["id"]: run for run in runs}
     for without, with_ in ((49, 50), (53, 54)):
         measured = max(by_id[without]["peak_bytes"]) - max(by_id[with_]["peak_bytes"])
-        ours = [
-            estimate(launch({**by_id[i]["config"], **AS_RUN}, by_id[i]["gpus"], "h200")).allocated_bytes
-            for i in (without, with_)
-        ]
+        ours = [estimate(launch({**by_id[i]["config"], **AS_RUN}, by_id[i]["gpus"], "h200")).allocated_bytes for i in (without, with_)]
         assert abs((ours[0] - ours[1]) / measured - 1) < 0.02
 
 

@@ -43,14 +43,10 @@ OPTIMIZERS = st.fixed_dictionaries(
         "optimizer.exp_avg_dtype": st.sampled_from(["torch.float32", "torch.bfloat16"]),
         "ddp.grad_reduce_in_fp32": st.booleans(),
         "ddp.use_megatron_fsdp": st.booleans(),
-        "ddp.data_parallel_sharding_strategy": st.sampled_from(
-            ["no_shard", "optim", "optim_grads", "optim_grads_params"]
-        ),
+        "ddp.data_parallel_sharding_strategy": st.sampled_from(["no_shard", "optim", "optim_grads", "optim_grads_params"]),
     }
 )
-PEFT = st.sampled_from(
-    [{}, {"peft.__class__": "megatron.bridge.peft.lora.LoRA", "peft.sequence_parallel_input_regather": True}]
-)
+PEFT = st.sampled_from([{}, {"peft.__class__": "megatron.bridge.peft.lora.LoRA", "peft.sequence_parallel_input_regather": True}])
 PARALLEL = st.fixed_dictionaries(
     {
         "tensor_model_parallel_size": st.sampled_from([1, 2, 4]),
@@ -128,9 +124,7 @@ def test_more_sharding_never_raises_model_state(plain, sizes, parallel, optimize
     st.sampled_from(["uniform", "block"]),
     st.sampled_from([1, 2, 4]),
 )
-def test_recomputation_never_raises_what_is_saved(
-    plain, sizes, parallel, peft, module, method, layers
-) -> None:
+def test_recomputation_never_raises_what_is_saved(plain, sizes, parallel, peft, module, method, layers) -> None:
     """The attention core alone is left out: with flash attention it keeps more than it saves, as measured."""
 
     # Re-gathering LoRA inputs is given up under full recomputation, which then keeps more: left out here.
@@ -219,10 +213,7 @@ def test_two_thousand_variants_in_ten_seconds(plain) -> None:
         sequence_parallel=True,
         set={"train.global_batch_size": 2048},
     )
-    variants = [
-        {"model.seq_length": 1024 + 8 * i, "model.pipeline_model_parallel_size": 2 ** (i % 4)}
-        for i in range(2000)
-    ]
+    variants = [{"model.seq_length": 1024 + 8 * i, "model.pipeline_model_parallel_size": 2 ** (i % 4)} for i in range(2000)]
     started = time.perf_counter()
     found = list(estimate_many(base, variants))
     assert time.perf_counter() - started < 10

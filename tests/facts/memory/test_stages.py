@@ -79,9 +79,7 @@ def test_layers_of_each_chunk(plain, config, expected) -> None:
 
 
 def test_ends_of_the_pipeline(plain) -> None:
-    stages = stage_chunks(
-        read(plain(2, num_layers=8, pipeline_model_parallel_size=2, virtual_pipeline_model_parallel_size=2))
-    )
+    stages = stage_chunks(read(plain(2, num_layers=8, pipeline_model_parallel_size=2, virtual_pipeline_model_parallel_size=2)))
     flat = [chunk for chunks in stages for chunk in chunks]
     assert [chunk.embedding for chunk in flat] == [True, False, False, False]
     assert [chunk.output for chunk in flat] == [False, False, False, True]

@@ -86,13 +86,9 @@ def test_offloaded_states_are_not_on_the_gpu(plain) -> None:
 
 def test_fsdp_strategies_shard_more_and_more(plain) -> None:
     def with_strategy(name: str) -> dict[str, float]:
-        return per_parameter(
-            plain(8, set={"ddp.use_megatron_fsdp": True, "ddp.data_parallel_sharding_strategy": name})
-        )
+        return per_parameter(plain(8, set={"ddp.use_megatron_fsdp": True, "ddp.data_parallel_sharding_strategy": name}))
 
-    none, optim, grads, params = (
-        with_strategy(name) for name in ("no_shard", "optim", "optim_grads", "optim_grads_params")
-    )
+    none, optim, grads, params = (with_strategy(name) for name in ("no_shard", "optim", "optim_grads", "optim_grads_params"))
     assert none[STATES] == pytest.approx(8) and optim[STATES] == pytest.approx(1)
     assert optim[GRADIENTS] == pytest.approx(4) and grads[GRADIENTS] == pytest.approx(0.5)
     assert grads[WEIGHTS] == pytest.approx(2) and params[WEIGHTS] == pytest.approx(0.25)

@@ -45,9 +45,7 @@ def test_the_recordings_cover_what_the_formula_distinguishes(recorded) -> None:
 
 
 def test_adam_without_sharding_is_18_bytes_a_parameter(plain) -> None:
-    found = upstream_estimate(
-        plain(set={"optimizer.use_distributed_optimizer": False, "ddp.use_distributed_optimizer": False})
-    )
+    found = upstream_estimate(plain(set={"optimizer.use_distributed_optimizer": False, "ddp.use_distributed_optimizer": False}))
     assert found.static_bytes == pytest.approx(18 * found.total_parameters)
     assert set(found.components) == {DENSE, ACTIVATION}
     assert EXPERTS not in found.components

@@ -276,9 +276,7 @@ def estimate(config: Any, facts: dict[str, Any]) -> dict[str, Any] | None:
     return {
         **facts,
         "total_parameters": made.total_parameters,
-        "components": {
-            part.name: {field: getattr(part, field) for field in fields} for part in made.model_state_components
-        },
+        "components": {part.name: {field: getattr(part, field) for field in fields} for part in made.model_state_components},
         "activation_bytes": made.activation.memory_bytes if made.activation else None,
         "total_bytes": made.total_memory_bytes,
     }

@@ -39,9 +39,7 @@ class Heard(logging.Handler):
         self.warned = True
 
 
-def record_overrides(
-    loaded: upstream.Upstream, args: argparse.Namespace
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def record_overrides(loaded: upstream.Upstream, args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Every text applied to every recipe of the release that is named, each to a fresh config."""
     functions: dict[str, Callable[[], Any]] = {}
     failed: dict[str, str] = {}

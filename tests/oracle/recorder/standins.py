@@ -190,9 +190,7 @@ def distribution_version(packages: Mapping[str, str], real: Callable[[str], str]
     return version
 
 
-def distributions(
-    packages: Mapping[str, str], real: Callable[[], Mapping[str, list[str]]]
-) -> Callable[[], Mapping[str, list[str]]]:
+def distributions(packages: Mapping[str, str], real: Callable[[], Mapping[str, list[str]]]) -> Callable[[], Mapping[str, list[str]]]:
     """`importlib.metadata.packages_distributions` that also knows the stand-ins."""
     return lambda: {**real(), **{name: [distribution_of(name)] for name in packages}}
 

@@ -137,8 +137,7 @@ def recipes(package: str) -> tuple[dict[str, Callable[[], Any]], dict[str, str]]
                 and not attribute.startswith("_")
                 and attribute.endswith("config")
                 and all(
-                    parameter.default is not parameter.empty
-                    or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+                    parameter.default is not parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
                     for parameter in inspect.signature(value).parameters.values()
                 )
             ):

@@ -16,9 +16,7 @@ from .encode import changes, flatten
 from .recipes import named_size, size_of
 
 
-def record_verdicts(
-    loaded: upstream.Upstream, args: argparse.Namespace
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def record_verdicts(loaded: upstream.Upstream, args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """All launches that the arguments ask for, each run for real, and the recipes that cannot be built."""
     functions: dict[str, Callable[[], Any]] = {}
     failed: dict[str, str] = {}
