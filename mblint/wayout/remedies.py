@@ -166,10 +166,12 @@ def _optimizer(source: Source) -> Iterator[Remedy]:
         "optimizer.use_distributed_optimizer": True,
         "ddp.use_distributed_optimizer": True,
     }
+    kind = _optimizer_kind(source)
+    if kind not in ("adam", "adamw", "sgd"):  # Muon and others have no shared states of this kind
+        return
     if not distributed:
         yield Remedy("optimizer", "Share optimizer states among data parallel ranks", on, costs.DISTRIBUTED)
-    adam = str(_value(source, "optimizer.optimizer") or "adam").lower() in ("adam", "adamw")
-    if adam and not _value(source, "optimizer.use_precision_aware_optimizer") and _has(source, "optimizer.exp_avg_dtype"):
+    if kind != "sgd" and not _value(source, "optimizer.use_precision_aware_optimizer") and _has(source, "optimizer.exp_avg_dtype"):
         changes = {
             **({} if distributed else on),
             "optimizer.use_precision_aware_optimizer": True,
@@ -179,7 +181,13 @@ def _optimizer(source: Source) -> Iterator[Remedy]:
         yield Remedy("optimizer", "Keep optimizer moments in bf16", changes, costs.PRECISION_AWARE, 1)
 
 
+def _optimizer_kind(source: Source) -> str:
+    return str(_value(source, "optimizer.optimizer") or "adam").lower()
+
+
 def _fsdp(source: Source) -> Iterator[Remedy]:
+    if _optimizer_kind(source) not in ("adam", "adamw", "sgd"):
+        return
     if _value(source, "ddp.use_megatron_fsdp") or _value(source, "dist.use_torch_fsdp2") or not _has(source, "ddp.use_megatron_fsdp"):
         return
     if _number(source, PP) > 1:  # the pipeline's schedule would gather everything for each micro batch
@@ -294,7 +302,8 @@ def _offload(source: Source) -> Iterator[Remedy]:
                 costs.CPU_OFFLOAD,
                 strength,
             )
-    if _has(source, "optimizer.optimizer_cpu_offload") and not _value(source, "optimizer.optimizer_cpu_offload"):
+    adam = _optimizer_kind(source) in ("adam", "adamw")
+    if adam and _has(source, "optimizer.optimizer_cpu_offload") and not _value(source, "optimizer.optimizer_cpu_offload"):
         for strength, fraction in enumerate((0.25, 0.5, 1.0), 3):
             more: dict[str, object] = {
                 "optimizer.optimizer_cpu_offload": True,

@@ -68,6 +68,12 @@ def test_combinations_are_bounded_distinct_and_never_contradict_themselves() -> 
     assert orders == sorted(orders)
 
 
+def test_muon_gets_no_remedies_of_adam() -> None:
+    muon = found({"optimizer.optimizer": "dist_muon", "optimizer.use_distributed_optimizer": False, "ddp.use_distributed_optimizer": False})
+    assert not {"optimizer", "FSDP"} & set(muon)
+    assert "optimizer" in found({"optimizer.use_distributed_optimizer": False, "ddp.use_distributed_optimizer": False})
+
+
 def test_goals() -> None:
     assert parse_goal("fit") == Goal()
     assert parse_goal("headroom=10GiB") == Goal(10 * GIB)
