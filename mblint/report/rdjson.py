@@ -20,7 +20,7 @@ def render(report: Report, out: TextIO) -> None:
     emit_json(
         out,
         {
-            "source": {"name": "mblint", "url": "https://pypi.org/project/mblint/"},
+            "source": {"name": "mblint"},
             "diagnostics": [_diagnostic(report, group, texts) for group in groups(report)],
         },
     )

@@ -55,7 +55,6 @@ def document(report: Report, *, suppressed: bool = False) -> dict[str, Any]:
         "tool": {
             "driver": {
                 "name": "mblint",
-                "informationUri": "https://pypi.org/project/mblint/",
                 **({"version": report.tool_version, "semanticVersion": report.tool_version} if report.tool_version else {}),
                 "rules": [_rule(report, rule, examples[rule]) for rule in ids],
             }

@@ -755,7 +755,7 @@ def test_52_bash_arrays_of_flags() -> None:
 )
 OPT=(--lr 1e-6 --optimizer-cpu-offload)
 ray job submit --address=x -- python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 \\
-   --hf-checkpoint /root/Qwen3-30B-A3B ${PERF_ARGS[@]} ${OPT[@]}
+   --hf-checkpoint /models/Qwen3-30B-A3B ${PERF_ARGS[@]} ${OPT[@]}
 """
     )
     assert spec.launcher == "megatron-lm" and spec.world_size == 8

@@ -154,8 +154,8 @@ _namespace("argparse.Namespace")
 
 
 @library(
-    "warnings.warn", "warnings.filterwarnings", "warnings.simplefilter", "logging.debug", "logging.info", "logging.warning", "logging.error",
-    "logging.critical", "logging.log", "logging.exception", "logging.basicConfig", "logging.setLevel", "logging.addHandler",
+    "warnings.warn", "warnings.filterwarnings", "warnings.simplefilter", "logging.debug", "logging.info", "logging.warning",
+    "logging.error", "logging.critical", "logging.log", "logging.exception", "logging.basicConfig", "logging.setLevel", "logging.addHandler",
     "sys.stdout.write", "sys.stdout.flush", "sys.stderr.write", "atexit.register", "random.seed", "gc.collect", "gc.freeze", "gc.disable",
     "os.makedirs", "time.sleep",
 )  # fmt: skip
