@@ -7,7 +7,7 @@ error is for the search to find out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mblint.evaluate.unknown import ABSENT, Unknown
 from mblint.facts.memory.reading import Source
@@ -73,7 +73,13 @@ def remedies(source: Source) -> list[Remedy]:
         *_pipeline(source, kept=True), *_recompute(source), *_offload(source), *_micro_batch(source),
         *_experts(source), *_context(source), *_pipeline(source, kept=False), *_tensor(source),
     ]  # fmt: skip
-    return found
+    return [remedy for one in found if (remedy := _only_changes(source, one)).changes]
+
+
+def _only_changes(source: Source, remedy: Remedy) -> Remedy:
+    """The remedy without keys that have their new value already."""
+    kept = {key: value for key, value in remedy.changes.items() if source.get(key) != value or key == "world_size"}
+    return replace(remedy, changes=kept)
 
 
 def _value(source: Source, key: str) -> object:
