@@ -269,6 +269,8 @@ def _round(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) 
             return round(*values)
         except (ValueError, OverflowError, TypeError) as error:
             return machine.implicit(type(error), str(error), site, frame)
+    if isinstance(args[0], (str, list, dict, tuple, set, type(None))):
+        return machine.implicit(TypeError, f"type {_type_name(args[0])} doesn't define __round__ method", site, frame)
     return Unknown("round() of an unknown value")
 
 

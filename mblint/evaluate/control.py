@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mblint.evaluate.budget import Limits
-from mblint.evaluate.errors import BudgetExceeded, Failure, Raised
+from mblint.evaluate.errors import Failure, Raised
 from mblint.evaluate.frames import Exec, Frame
 from mblint.evaluate.heap import collect
-from mblint.evaluate.joining import MUTABLE, Outcome, apply_join, drop, reach_of, same
+from mblint.evaluate.joining import Outcome, apply_join, drop
 from mblint.evaluate.machine import Machine, exception_name, exception_text
 from mblint.evaluate.unknown import Unknown
-from mblint.evaluate.values import MISSING, Instance
 
 RETURN, BREAK, CONTINUE, DEAD = 1, 2, 3, 4
 
@@ -168,7 +166,8 @@ def add_pending(machine: Machine, frame: Frame, outcome: Outcome) -> None:
     frame.pending.append(outcome)
 
 
-def _release(machine: Machine, frame: Frame) -> None:
+def release(machine: Machine, frame: Frame) -> None:
+    """When no way is pending any more, what follows is certain again."""
     if frame.pending is not None and not frame.pending:
         frame.pending = None
         machine.speculation -= 1
@@ -191,7 +190,7 @@ def settle(machine: Machine, frame: Frame, signal: int | None, kind: int) -> int
     elif signal != DEAD:
         frame.pending.append(current(machine, frame, signal))
     apply_join(machine, frame.mark, chosen, chosen[0].reason or "a branch that is not known")
-    _release(machine, frame)
+    release(machine, frame)
     return None
 
 
@@ -234,155 +233,3 @@ def combine(machine: Machine, frame: Frame, ways: list[Outcome]) -> int | None:
     apply_join(machine, frame.mark, [leaving[-1]], "")
     frame.result = leaving[-1].result
     return leaving[-1].signal
-
-
-# --- loops -----------------------------------------------------------------------------------------------------------
-
-
-def run_round(machine: Machine, frame: Frame, body: Exec) -> int | None:
-    """One round of a loop, with the ways that continued joined at its end: None, BREAK or RETURN (DEAD: all others
-    raise, but a way has broken off before)."""
-    try:
-        signal: int | None = body(frame)
-    except Raised as error:
-        if frame.pending is None or not any(way.signal in (BREAK, CONTINUE) for way in frame.pending):
-            raise
-        dismiss(machine, error)
-        signal = DEAD
-    if frame.pending is not None:
-        signal = settle(machine, frame, signal, CONTINUE)
-    return None if signal == CONTINUE else signal
-
-
-def end_loop(machine: Machine, frame: Frame, signal: int | None, orelse: Exec | None) -> int | None:
-    """After the last round: `else`, then join the ways that broke off."""
-    if signal is None and orelse is not None:
-        try:
-            signal = orelse(frame)
-        except Raised as error:
-            if frame.pending is None or not any(way.signal == BREAK for way in frame.pending):
-                raise
-            dismiss(machine, error)
-            signal = DEAD
-        if frame.pending is not None and signal in (BREAK, CONTINUE):
-            # They belong to the loop around this one; the ways that broke off here do not.
-            return _leave_outer(machine, frame, signal)
-        if signal in (BREAK, CONTINUE):
-            return signal
-    if frame.pending is not None:
-        signal = settle(machine, frame, signal, BREAK)
-    return None if signal == BREAK else signal
-
-
-def _leave_outer(machine: Machine, frame: Frame, signal: int) -> int | None:
-    assert frame.pending is not None
-    chosen = [way for way in frame.pending if way.signal == BREAK]
-    if not chosen:
-        return signal
-    frame.pending = [way for way in frame.pending if way.signal != BREAK]
-    frame.pending.append(current(machine, frame, signal))
-    apply_join(machine, frame.mark, chosen, chosen[0].reason or "a branch that is not known")
-    return None
-
-
-def repeat_unknown(machine: Machine, frame: Frame, test: Callable[[Frame], Any] | None, body: Exec, reason: str) -> int | None:
-    """A loop of which nobody knows how often it runs: weaken the state until a further round changes nothing.
-
-    `test` (for `while`) is evaluated before each round; a round that it excludes ends the loop.
-    """
-    text = f"set in a loop over what is not known: {reason}"
-    machine.speculation += 1
-    failures, blamed = len(machine.failures), frame.blamed
-    began = machine.clock
-    try:
-        for _ in range(Limits.rounds):
-            machine.step()
-            mark, start = machine.mark(), machine.clock
-            machine.clock += 1
-            kept = list(frame.pending or ())
-            ended = False
-            signal: int | None
-            try:
-                answer = test(frame) if test is not None else None
-                if answer is False:
-                    break
-                signal = body(frame)
-            except Raised as error:
-                dismiss(machine, error, reason)
-                signal = DEAD
-            if frame.pending is not None:
-                signal = settle(machine, frame, signal, CONTINUE)
-            if signal == RETURN:
-                add_pending(machine, frame, current(machine, frame, RETURN))
-                ended = True
-            elif signal == BREAK:
-                add_pending(machine, frame, current(machine, frame, BREAK))
-                ended = True
-            elif signal == DEAD:
-                ended = True
-            changes = collect(machine.trail, mark)
-            machine.undo(mark)
-            machine.clock += 1
-            if ended:
-                break
-            before = machine.mark()
-            apply_join(machine, mark, [Outcome({}, None, None, start, start), Outcome(changes, None, None, start, machine.clock)], text)
-            if settled(machine, before, began):
-                break
-            # What left in a round that is not the last is covered by the same way in the last.
-            frame.pending = [way for way in frame.pending or () if any(way is held for held in kept)] if frame.pending is not None else None
-            _release(machine, frame)
-        else:
-            raise BudgetExceeded(f"a loop over what is not known does not settle in {Limits.rounds} rounds")
-    finally:
-        machine.speculation -= 1
-        del machine.failures[failures:]
-        frame.blamed = blamed
-    return None
-
-
-def settled(machine: Machine, mark: int, began: int) -> bool:
-    """Whether the join since `mark` left everything as it was, as far as that can be told apart."""
-
-    def covered(old: Any, new: Any) -> bool:
-        return _covered(machine, old, new, began)
-
-    for entry in machine.trail[mark:]:
-        target, old = entry[0], entry[-1]
-        if len(entry) == 4:
-            if not covered(entry[2], target.attrs.get(entry[1], MISSING)):
-                return False
-        elif len(entry) == 3:
-            if not covered(old, target.get(entry[1], MISSING)):
-                return False
-        elif isinstance(old, dict):
-            if old.keys() != target.keys() or not all(covered(held, target[key]) for key, held in old.items()):
-                return False
-        elif isinstance(old, list):
-            if len(old) != len(target) or not all(covered(a, b) for a, b in zip(old, target, strict=True)):
-                return False
-        elif isinstance(old, set):
-            if len(old) != len(target):
-                return False
-        elif old != target.index:
-            return False
-    return True
-
-
-def _covered(machine: Machine, old: Any, new: Any, began: int) -> bool:
-    """Whether the old value said no more than the new one; objects made in the loop are as good as each other."""
-    if same(old, new):
-        return True
-    if type(old) is not Unknown or type(new) is not Unknown or old.many != new.many or old.optional != new.optional:
-        return False
-
-    def is_new(held: Any) -> bool:
-        birth = held.birth if type(held) is Instance else machine.container_birth.get(id(held), 0)
-        return isinstance(held, MUTABLE) and birth > began
-
-    if old.options is None:
-        known = {id(held) for held in old.reach}
-        return all(id(held) in known or is_new(held) for held in reach_of(new))
-    if new.options is None:
-        return False
-    return all(any(same(option, other) for other in old.options) or is_new(option) for option in new.options)

@@ -11,12 +11,23 @@ from mblint.evaluate.values import Instance, KnownIterator, Partial, TrackedDict
 DEEPEST = 60
 
 
-def copy_value(machine: Machine, value: Any, seen: dict[int, Any] | None = None, depth: int = 0) -> Any:
+def copy_value(machine: Machine, value: Any) -> Any:
     """A deep copy of instances and containers; classes, functions and constants are shared."""
+    if type(value) not in COPIED and not isinstance(value, (dict, list)):
+        return value
+    seen: dict[int, Any] = {}
+    loose: list[tuple[Unknown, Unknown]] = []
+    made = _copy(machine, value, seen, loose, 0)
+    for copy, original in loose:
+        # What only an unknown value leads to is copied with it, and nobody else has the copy.
+        copy.reach = tuple([seen[id(held)] for held in original.reach if id(held) in seen])
+    return made
+
+
+def _copy(machine: Machine, value: Any, seen: dict[int, Any], loose: list[tuple[Unknown, Unknown]], depth: int) -> Any:
     kind = type(value)
     if kind not in COPIED and not isinstance(value, (dict, list)):
         return value
-    seen = {} if seen is None else seen
     held = seen.get(id(value))
     if held is not None:
         return held
@@ -30,50 +41,51 @@ def copy_value(machine: Machine, value: Any, seen: dict[int, Any] | None = None,
         attrs = made.attrs
         for name, inner in value.attrs.items():
             if type(inner) in COPIED:
-                inner = copy_value(machine, inner, seen, depth + 1)
+                inner = _copy(machine, inner, seen, loose, depth + 1)
             attrs[name] = inner
         return made
     if isinstance(value, list):
         made = kind()
         seen[id(value)] = made
-        made.extend([copy_value(machine, inner, seen, depth + 1) if type(inner) in COPIED else inner for inner in value])
+        made.extend([_copy(machine, inner, seen, loose, depth + 1) if type(inner) in COPIED else inner for inner in value])
     elif kind is tuple:
         if not any(type(inner) in COPIED for inner in value):
             return value
-        made = tuple([copy_value(machine, inner, seen, depth + 1) for inner in value])
+        made = tuple([_copy(machine, inner, seen, loose, depth + 1) for inner in value])
     elif kind is set:
         made = set(value)
     elif kind is KnownIterator:
         made = KnownIterator([], iter(()))
         if value.source is not None:
             return Unknown("a copy of a generator")
-        made = KnownIterator([copy_value(machine, inner, seen, depth + 1) for inner in value.items])
+        made = KnownIterator([_copy(machine, inner, seen, loose, depth + 1) for inner in value.items])
         made.index = value.index
     elif kind is Partial:
-        args, kwargs = copy_value(machine, value.args, seen, depth + 1), copy_value(machine, value.kwargs, seen, depth + 1)
+        args, kwargs = _copy(machine, value.args, seen, loose, depth + 1), _copy(machine, value.kwargs, seen, loose, depth + 1)
         made = Partial(value.function, args, kwargs)
     elif kind is Unknown:
-        return _copy_unknown(machine, value, seen, depth)
+        return _copy_unknown(machine, value, seen, loose, depth)
     else:
         made = value.empty() if isinstance(value, TrackedDict) else kind()
         seen[id(value)] = made
         for key, inner in value.items():
-            made[key] = copy_value(machine, inner, seen, depth + 1) if type(inner) in COPIED else inner
+            made[key] = _copy(machine, inner, seen, loose, depth + 1) if type(inner) in COPIED else inner
         if isinstance(value, TrackedDict):
-            made.sites = dict(value.sites)
+            made.sites.update(value.sites)
     seen[id(value)] = made
     return machine.born(made)
 
 
-def _copy_unknown(machine: Machine, value: Unknown, seen: dict[int, Any], depth: int) -> Unknown:
+def _copy_unknown(machine: Machine, value: Unknown, seen: dict[int, Any], loose: list[tuple[Unknown, Unknown]], depth: int) -> Unknown:
     """The copy of one of several objects is one of their copies."""
     if value.options is None and not value.reach:
         return value
     options = value.options
     if options is not None:
-        options = tuple([copy_value(machine, option, seen, depth + 1) for option in options])
-    reach = tuple([copy_value(machine, held, seen, depth + 1) for held in value.reach])
-    return Unknown(value.reason, value.span, value.partial, many=value.many, options=options, reach=reach, apart=value.apart)
+        options = tuple([_copy(machine, option, seen, loose, depth + 1) for option in options])
+    made = Unknown(value.reason, value.span, value.partial, value.optional, many=value.many, options=options, apart=value.apart)
+    loose.append((made, value))
+    return made
 
 
 COPIED = frozenset({Instance, dict, list, set, TrackedDict, tuple, KnownIterator, Partial, Unknown})

@@ -8,11 +8,12 @@ from typing import Any
 
 from mblint.evaluate import operators as ops
 from mblint.evaluate.compiler import Context
-from mblint.evaluate.control import choose_value, repeat_unknown
+from mblint.evaluate.control import choose_value
 from mblint.evaluate.expressions import compile_condition, compile_expression
 from mblint.evaluate.frames import Eval, Frame, Scope
 from mblint.evaluate.iteration import iterate, walk
 from mblint.evaluate.joining import MUTABLE, reach_of
+from mblint.evaluate.loops import repeat_unknown
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown, possibly, rest
 from mblint.evaluate.values import REST, Instance, KnownIterator, TrackedDict
@@ -194,6 +195,8 @@ def comprehension(kind: str) -> Any:
             child = Frame(frame.module, frame, None, frame.trace, machine.mark())
             child.scope = scope
             child.exception = frame.exception
+            if machine.speculation or machine.handlers:
+                machine.born(child.vars)
             elements = descend(child, 0, first(frame))
             if kind == "generator":
                 return machine.born(KnownIterator([], elements, child.vars))

@@ -9,10 +9,16 @@ from mblint.evaluate.errors import Raised
 from mblint.evaluate.heap import LENGTH, Before, Change, Changes, attribute, collect, intermediate, snapshot
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown, rest
-from mblint.evaluate.values import MISSING, REST, External, Instance, KnownIterator, Write
+from mblint.evaluate.values import MISSING, REST, BoundMethod, External, FunctionValue, Instance, KnownIterator, Partial, Sites, Write
 
 PLAIN = frozenset({int, float, str, bool, type(None), bytes, complex})
 MUTABLE = (Instance, list, dict, set, KnownIterator)
+CARRIERS = (*MUTABLE, BoundMethod, Partial)
+
+
+def carries(value: Any) -> bool:
+    """Whether a change may go through a value: mutable objects, and callables that hold on to some."""
+    return isinstance(value, CARRIERS) or (type(value) is FunctionValue and value.closure is not None)
 
 
 class Outcome:
@@ -49,6 +55,11 @@ def same(left: Any, right: Any) -> bool:
         return bool(left == right) and str(left) == str(right)
     if kind in PLAIN:
         return bool(left == right)
+    if kind is FunctionValue:
+        # The same `def`, run again where the same variables are.
+        return left.node is right.node and left.closure is right.closure and same(left.defaults, right.defaults)
+    if kind is BoundMethod:
+        return left.receiver is right.receiver and same(left.function, right.function)
     return kind is External and bool(left == right)
 
 
@@ -89,7 +100,7 @@ def join_values(values: list[Any], reason: str, fresh_after: int | None = None) 
                 options.append(option)
     if closed and len(options) <= Limits.options:
         return Unknown(reason, optional=optional, options=tuple(options), apart=apart)
-    reach.extend(option for option in options if isinstance(option, MUTABLE))
+    reach.extend(option for option in options if carries(option))
     return Unknown(reason, optional=optional, reach=tuple(dict((id(r), r) for r in reach).values()))
 
 
@@ -153,7 +164,9 @@ def apply_join(machine: Machine, base: int, outcomes: list[Outcome], reason: str
         for key in keys:
             values = [_value_on(before, target, key, c, known) for c, known in zip(changes, knowledge, strict=True)]
             if type(target) is Instance:
-                put_attribute(machine, target, key, _join_attribute(values, reason, apart_after))
+                put_attribute(machine, target, key, join_attribute(values, reason, apart_after))
+            elif type(target) is Sites:
+                put_entry(machine, target, key, next((value for value in values if value is not MISSING), MISSING))
             else:
                 put_entry(machine, target, key, values[0] if len(values) == 1 else join_values(values, reason, apart_after))
     results = [outcome.result for outcome in outcomes]
@@ -185,7 +198,7 @@ def _whole(before: Before, target: Any, change: Change | None) -> Any:
     return held
 
 
-def _join_attribute(pairs: list[tuple[Any, Any]], reason: str, fresh_after: int | None) -> tuple[Any, Any]:
+def join_attribute(pairs: list[tuple[Any, Any]], reason: str, fresh_after: int | None) -> tuple[Any, Any]:
     """Join of (value, write) pairs: the writes that may have happened follow each other in the history."""
     if len(pairs) == 1:
         return pairs[0]
@@ -248,7 +261,7 @@ def _join_lists(values: list[list[Any]], reason: str, fresh_after: int | None) -
         return values[0]
     known = min(len(value) if i is None else i for value, i in zip(values, open_at, strict=True))
     head = [join_values([value[i] for value in values], reason, fresh_after) for i in range(known)]
-    reach = {id(e): e for value in values for e in value[known:] if isinstance(e, MUTABLE)}
+    reach = {id(e): e for value in values for e in value[known:] if carries(e)}
     for value in values:
         for element in value[known:]:
             if type(element) is Unknown:
@@ -260,7 +273,7 @@ def reach_of(value: Unknown) -> tuple[Any, ...]:
     """Mutable objects that an unknown value may be."""
     if value.options is None:
         return value.reach
-    return tuple(option for option in value.options if isinstance(option, MUTABLE))
+    return tuple(option for option in value.options if carries(option))
 
 
 # --- writing joined values -----------------------------------------------------------------------------------------
@@ -319,7 +332,7 @@ def weaken(machine: Machine, base: int) -> None:
             continue
         for key, values in keys.items():
             if isinstance(target, Instance):
-                value, write = _join_attribute(values, reason, None)
+                value, write = join_attribute(values, reason, None)
                 put_attribute(machine, target, key, (_open(value, values[-1][0]), write))
             else:
                 put_entry(machine, target, key, _open(join_values(values, reason), values[-1]))

@@ -6,6 +6,7 @@ launch, can be taken back.
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -23,6 +24,7 @@ from mblint.evaluate.values import (
     BuiltinClass,
     ClassValue,
     ExceptionValue,
+    FunctionValue,
     Instance,
     KnownIterator,
     Partial,
@@ -76,6 +78,10 @@ class Machine(Budget):
         self.oldest_touched = sys.maxsize
         """Birth of the oldest object that was changed: tells whether a call changed only what it made itself."""
         self.container_birth: dict[int, int] = {}
+        self.unknown_loops = 0
+        """How many loops are being run of which nobody knows how often they run."""
+        self.summaries: dict[int, Instance] = {}
+        """Instances that stand for several objects, made in the rounds of a loop: a write to one is a possible one."""
         self.shared_changed: dict[str, bool] = {}
         """Not empty while something that functions can reach without arguments differs from what modules made it."""
         self.escaped: list[Any] = []
@@ -164,6 +170,10 @@ class Machine(Budget):
         if birth < self.oldest_touched or birth < 0:
             self._touched(birth)
         attrs, origin = instance.attrs, instance.origin
+        if self.summaries and id(instance) in self.summaries and name in attrs:
+            from mblint.evaluate.joining import join_values
+
+            value = join_values([attrs[name], value], "one of several objects that a loop made")
         before = origin.get(name)
         self.trail.append((instance, name, attrs.get(name, MISSING), before))
         attrs[name] = value
@@ -210,12 +220,25 @@ class Machine(Budget):
             elif isinstance(held, Unknown):
                 pending.extend(held.reach if held.options is None else held.options)
             elif isinstance(held, BoundMethod):
-                pending.append(held.receiver)
+                pending.extend([held.receiver, held.function])
+            elif isinstance(held, FunctionValue):
+                self._havoc_closure(held, reason, pending)
             elif isinstance(held, Partial):
                 pending.extend([held.function, *held.args, *held.kwargs.values()])
             elif isinstance(held, KnownIterator):
                 self.touch(held)
                 held.index = len(held.items)
+
+    def _havoc_closure(self, function: FunctionValue, reason: str, pending: list[Any]) -> None:
+        """What a function can reach through the variables around it, and the variables that it rebinds."""
+        rebinds = {n for node in ast.walk(function.node) if isinstance(node, ast.Nonlocal) for n in node.names} if function.closure else ()
+        frame = function.closure
+        while frame is not None:
+            for name, value in list(frame.vars.items()):
+                pending.append(value)
+                if name in rebinds and type(value) is not Unknown:
+                    self.store(frame.vars, name, Unknown(reason))
+            frame = frame.parent
 
     # --- failures ----------------------------------------------------------------------------------------------
 

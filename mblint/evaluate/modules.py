@@ -346,7 +346,11 @@ class ModuleTable:
         """What `from source import name` finds; Unknown when the source is there but the name is not."""
         module = self.find(source)
         if module is None:
-            return External(f"{source}.{name}")
+            if self.machine is None:
+                return External(f"{source}.{name}")
+            from mblint.evaluate.library import library_attribute
+
+            return library_attribute(self.machine, External(source), name)
         value = module.lookup(name)
         if value is MISSING:
             submodule = self.find(f"{source}.{name}")

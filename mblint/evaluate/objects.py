@@ -354,8 +354,11 @@ def set_on_unknown(machine: Machine, target: Unknown, value: Any, put: Callable[
     for held in (*reach_of(target), *machine.escaped):
         machine.havoc(held, f"changed through a value that is not known: {target.reason}")
     if isinstance(value, MUTABLE):
-        machine.touch_end(machine.escaped)
-        machine.escaped.append(value)
+        if machine.unknown_loops:
+            machine.havoc(value, f"stored in an object that is not known: {target.reason}")
+        else:
+            machine.touch_end(machine.escaped)
+            machine.escaped.append(value)
 
 
 def del_attribute(machine: Machine, target: Any, name: str, site: Any, frame: Any) -> None:

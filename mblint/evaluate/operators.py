@@ -117,7 +117,7 @@ def binary(machine: Machine, kind: type[ast.operator], left: Any, right: Any, si
     if type(right) is EnumMember and right.mixed:
         right = right.value
     if isinstance(left, NATIVE) and isinstance(right, NATIVE):
-        return _native(machine, kind, symbol, function, left, right, site, frame)
+        return _native(machine, kind, function, left, right, site, frame)
     if kind is ast.BitOr and (isinstance(left, CLASS_LIKE) or left is None) and (isinstance(right, CLASS_LIKE) or right is None):
         members: list[Any] = []
         for one in (left, right):
@@ -144,7 +144,7 @@ def _unsupported(machine: Machine, symbol: str, left: Any, right: Any, site: Any
     return machine.implicit(TypeError, text, site, frame)
 
 
-def _native(machine: Machine, kind: type[ast.operator], symbol: str, function: Any, left: Any, right: Any, site: Any, frame: Any) -> Any:
+def _native(machine: Machine, kind: type[ast.operator], function: Any, left: Any, right: Any, site: Any, frame: Any) -> Any:
     """Python's own operation on Python's own values."""
     if isinstance(left, dict) and isinstance(right, dict) and kind is ast.BitOr:
         from mblint.evaluate.methods import update_dict
@@ -158,8 +158,8 @@ def _native(machine: Machine, kind: type[ast.operator], symbol: str, function: A
         return Unknown("a set with unknown elements")
     try:
         result = function(left, right)
-    except TypeError:
-        return _unsupported(machine, symbol, left, right, site, frame)
+    except TypeError as error:
+        return machine.implicit(TypeError, _message(error), site, frame)
     except ArithmeticError as error:
         return machine.implicit(type(error), str(error), site, frame)
     except ValueError as error:
@@ -251,8 +251,13 @@ def _native_order(machine: Machine, symbol: str, function: Any, left: Any, right
         return Unknown("comparison of sets with unknown elements")
     try:
         return function(left, right)
-    except TypeError:
-        return _no_order(machine, symbol, left, right, site, frame)
+    except TypeError as error:
+        return machine.implicit(TypeError, _message(error), site, frame)
+
+
+def _message(error: TypeError) -> str:
+    """Python's own words, for the kinds of values that stand for Python's own here."""
+    return str(error).replace("TrackedDict", "dict").replace("DefaultDict", "collections.defaultdict")
 
 
 def _order_of_sequences(machine: Machine, symbol: str, function: Any, left: Any, right: Any, site: Any, frame: Any) -> Any:

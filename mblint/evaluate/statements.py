@@ -13,10 +13,7 @@ from mblint.evaluate.control import (
     CONTINUE,
     RETURN,
     branch_on_unknown,
-    end_loop,
     fail,
-    repeat_unknown,
-    run_round,
     run_sides,
 )
 from mblint.evaluate.errors import Raised
@@ -25,6 +22,7 @@ from mblint.evaluate.frames import Exec, Frame
 from mblint.evaluate.imports import import_from, import_module
 from mblint.evaluate.instances import make_exception
 from mblint.evaluate.iteration import walk
+from mblint.evaluate.loops import end_loop, repeat_unknown, run_round
 from mblint.evaluate.names import compile_name
 from mblint.evaluate.unknown import Unknown, like
 from mblint.evaluate.values import ExceptionValue

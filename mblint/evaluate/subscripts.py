@@ -74,9 +74,11 @@ def _get_element(machine: Machine, container: Any, index: Any, site: Any, frame:
     if isinstance(container, (list, tuple)) and has_rest(container):
         return _get_from_open(machine, container, index)
     if not isinstance(index, (int, slice)):
-        kind = describe(container)
-        noun = "string" if kind == "str" else kind
-        return machine.implicit(TypeError, f"{noun} indices must be integers or slices, not {describe(index)}", site, frame)
+        if isinstance(container, str):
+            text = f"string indices must be integers, not '{describe(index)}'"
+        else:
+            text = f"{describe(container)} indices must be integers or slices, not {describe(index)}"
+        return machine.implicit(TypeError, text, site, frame)
     try:
         result = container[index]
     except IndexError:

@@ -337,6 +337,12 @@ class ExceptionValue:
         self.args = args
 
 
+class Sites(dict[Any, Any]):
+    """Key -> where it was written."""
+
+    __slots__ = ()
+
+
 class TrackedDict(dict[Any, Any]):
     """A dict that knows where entries were written."""
 
@@ -344,7 +350,7 @@ class TrackedDict(dict[Any, Any]):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.sites: dict[Any, Any] = {}
+        self.sites = Sites()
         for other in args:
             if isinstance(other, TrackedDict):
                 self.sites.update(other.sites)

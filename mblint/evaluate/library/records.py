@@ -108,7 +108,7 @@ def _convert(machine: Machine, value: Any, depth: int) -> Any:
     if cls is not None:
         names = [field.name for field in fields_of(cls)]
         result = TrackedDict({n: _convert(machine, value.attrs[n], depth + 1) for n in names if n in value.attrs})
-        result.sites = {n: value.origin[n].site for n in result if n in value.origin}
+        result.sites.update({n: value.origin[n].site for n in result if n in value.origin})
         return machine.born(result)
     if isinstance(value, list):
         return machine.born([_convert(machine, v, depth + 1) for v in value])

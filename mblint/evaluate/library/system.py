@@ -153,12 +153,15 @@ _namespace("types.SimpleNamespace")
 _namespace("argparse.Namespace")
 
 
-@library(
-    "warnings.warn", "warnings.filterwarnings", "warnings.simplefilter", "logging.debug", "logging.info", "logging.warning",
-    "logging.error", "logging.critical", "logging.log", "logging.exception", "logging.basicConfig", "logging.setLevel", "logging.addHandler",
-    "sys.stdout.write", "sys.stdout.flush", "sys.stderr.write", "atexit.register", "random.seed", "gc.collect", "gc.freeze", "gc.disable",
-    "os.makedirs", "time.sleep",
-)  # fmt: skip
+IGNORED = (
+    "warnings.warn warnings.filterwarnings warnings.simplefilter logging.debug logging.info logging.warning logging.error "
+    "logging.critical logging.log logging.exception logging.basicConfig logging.setLevel logging.addHandler sys.stdout.write "
+    "sys.stdout.flush sys.stderr.write atexit.register random.seed gc.collect gc.freeze gc.disable os.makedirs time.sleep"
+)
+"""Functions whose effect does not matter to a configuration."""
+
+
+@library(*IGNORED.split())
 def _ignored(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
     return None
 

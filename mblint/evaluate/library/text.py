@@ -9,6 +9,7 @@ import string
 from typing import Any
 
 from mblint.evaluate.calls import call
+from mblint.evaluate.library.objects import library_class
 from mblint.evaluate.library.registry import CALLS, Args, Kwargs, known, library
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown
@@ -101,7 +102,10 @@ def _substitute(machine: Machine, args: Args, site: Any, frame: Any) -> Any:
 
 def _match(machine: Machine, found: re.Match[str]) -> Instance:
     """A match object: group, groups, groupdict, start, end."""
-    made = machine.new_instance(None, "an attribute of a match that is not known")
+    cls = library_class(machine, "re.Match")
+    cls.opaque = True
+    cls.namespace["__bool__"] = Builtin("method:__bool__", lambda m, a, k, s, f: True)
+    made = machine.new_instance(cls, "a match")
 
     def method(name: str) -> Builtin:
         def run(m: Machine, a: Args, k: Kwargs, s: Any, f: Any) -> Any:
