@@ -123,7 +123,9 @@ class Checker:
             self.review.ensure(self, [launch])
         try:
             decisions = self._ways(launch)
-            verdicts = [self._proven(launch, way, self._judge_way(launch, id_, way, observe)) for way in decisions]
+            verdicts = [
+                self._proven(launch, way, self._marked(launch, self._judge_way(launch, id_, way, observe))) for way in decisions
+            ]
         except CannotEvaluate as problem:
             return self._not_evaluated(name, id_, problem)
         except UserError:
@@ -151,41 +153,53 @@ class Checker:
         with on_heap(self.session, launch, decisions) as resolved:
             if changes is not None:
                 apply_changes(self.session, resolved.cfg, changes)
-            resolved.remember_written()
-            outcome = launch_path.run_path(self.session, resolved.cfg)
-            resolved.path = outcome
-            if launch.recipe is not None:
-                resolved.find_parent = lambda: parent_of(self.session, launch.recipe or "", resolved)
-            if self.review is not None:
-                self.review.attach(launch, resolved)
-            raw = path_findings(resolved, outcome)
-            code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved)]
-            judgement: Judgement = judge(resolved, self.rules)
-            judged = list(judgement.findings)
-            if self.memory_rules and not outcome.failures and not any(finding.outcome == "fails" for finding in judged):
-                # Whether it fits is asked of launches that start; the estimate is the dearest fact there is.
-                sized = judge(resolved, self.memory_rules)
-                judged += sized.findings
-            if outcome.failures or (outcome.stopped is None and not outcome.undecided):
-                judged = _agreeing(judged, raw, outcome)
-            findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
-            if resolved.condition is not None:
-                findings = [replace(finding, condition=resolved.condition) for finding in findings]
-            if observe is not None:
-                observe(resolved)
-            undecided = list(judgement.undecided)
-            undecided += [_doubt(site, because) for site, because in outcome.undecided]
-            if outcome.stopped:
-                undecided.append(Undecided("MB001", "launch-check-failed", outcome.stopped, (), True))
-            verdict = _verdict(findings, undecided, decided=outcome.stopped is None and not outcome.undecided)
-            ordered = tuple(sorted(findings, key=_order))
-            inputs = fix_inputs(resolved, ordered) if self.fixes == "plan" else None
-            return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs)
+            self._run_path(launch, resolved)
+            return self._judged(launch, id_, resolved, observe)
 
-    def resolve_launch(self, launch: Launch, observe: Callable[[ResolvedLaunch], None]) -> None:
-        """Evaluate a launch and its launch path, and show each way through it to `observe`, without judging. Raises
-        CannotEvaluate."""
+    def _run_path(self, launch: Launch, resolved: ResolvedLaunch) -> None:
+        resolved.remember_written()
+        resolved.path = launch_path.run_path(self.session, resolved.cfg)
+        if launch.recipe is not None:
+            resolved.find_parent = lambda: parent_of(self.session, launch.recipe or "", resolved)
+
+    def _judged(
+        self, launch: Launch, id_: str, resolved: ResolvedLaunch, observe: Callable[[ResolvedLaunch], None] | None
+    ) -> Verdict:
+        """Judge a launch that is on the heap, its path behind it."""
+        outcome = resolved.path
+        if self.review is not None:
+            self.review.attach(launch, resolved)
+        raw = path_findings(resolved, outcome)
+        code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved)]
+        judgement: Judgement = judge(resolved, self.rules)
+        judged = list(judgement.findings)
+        if self.memory_rules and not outcome.failures and not any(finding.outcome == "fails" for finding in judged):
+            # Whether it fits is asked of launches that start; the estimate is the dearest fact there is.
+            sized = judge(resolved, self.memory_rules)
+            judged += sized.findings
+        if outcome.failures or (outcome.stopped is None and not outcome.undecided):
+            judged = _agreeing(judged, raw, outcome)
+        findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
+        if resolved.condition is not None:
+            findings = [replace(finding, condition=resolved.condition) for finding in findings]
+        if observe is not None:
+            observe(resolved)
+        undecided = list(judgement.undecided)
+        undecided += [_doubt(site, because) for site, because in outcome.undecided]
+        if outcome.stopped:
+            undecided.append(Undecided("MB001", "launch-check-failed", outcome.stopped, (), True))
+        verdict = _verdict(findings, undecided, decided=outcome.stopped is None and not outcome.undecided)
+        ordered = tuple(sorted(findings, key=_order))
+        inputs = fix_inputs(resolved, ordered) if self.fixes == "plan" else None
+        return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs)
+
+    def survey(self, launch: Launch, judged: bool, observe: Callable[[ResolvedLaunch], None]) -> Verdict | None:
+        """Evaluate a launch and its launch path, show each way through it to `observe`, and judge it if asked to.
+
+        Unlike judge_launch it goes each way once, and proves no fixes. Raises CannotEvaluate where it does not judge.
+        """
         machine = self.session.machine
+        verdicts: list[Verdict] = []
         pending: list[list[bool]] = [[]]
         for _ in range(MAX_PATHS):
             if not pending:
@@ -194,14 +208,25 @@ class Checker:
             try:
                 with on_heap(self.session, launch, decisions) as resolved:
                     taken = [choice for _, choice, _ in machine.path_taken]
-                    resolved.remember_written()
-                    resolved.path = launch_path.run_path(self.session, resolved.cfg)
-                    observe(resolved)
-            except CannotEvaluate:
+                    self._run_path(launch, resolved)
+                    if judged:
+                        verdicts.append(self._judged(launch, launch.id, resolved, observe))
+                    else:
+                        observe(resolved)
+            except CannotEvaluate as problem:
                 taken = [choice for _, choice, _ in machine.path_taken]
                 if not decisions and not taken:
+                    if judged:
+                        return self._not_evaluated(launch.recipe or launch.id or "plain", launch.id, problem)
                     raise
             pending += [[*taken[:index], not taken[index]] for index in range(len(decisions), len(taken))]
+        if not verdicts:
+            return None
+        return verdicts[0] if len(verdicts) == 1 else _joined(verdicts)
+
+    def _marked(self, launch: Launch, verdict: Verdict) -> Verdict:
+        """The verdict with those findings marked that the base of a change had too, if that is asked for."""
+        return self.review.marked(launch, verdict) if self.review is not None and self.review.judged else verdict
 
     def _proven(self, launch: Launch, decisions: list[bool], verdict: Verdict) -> Verdict:
         """The verdict with those fixes only that make their finding go away and bring nothing new of its weight."""
@@ -210,6 +235,9 @@ class Checker:
         before = judged(verdict)
         findings = []
         for finding in verdict.findings:
+            if finding.older:
+                findings.append(replace(finding, fixes=()))  # not to be shown
+                continue
             good = []
             for fix in finding.fixes:
                 try:

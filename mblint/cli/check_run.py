@@ -92,10 +92,7 @@ def _check_launches(args: argparse.Namespace) -> int:
     def work(part: Sequence[int]) -> list[tuple[int, Verdict]]:
         if review is not None:
             review.ensure(checker, [complete[index] for index in part])
-        found = [(index, checker.judge_launch(complete[index], complete[index].id)) for index in part]
-        if not args.new_only or review is None:
-            return found
-        return [(index, review.marked(complete[index], verdict)) for index, verdict in found]
+        return [(index, checker.judge_launch(complete[index], complete[index].id)) for index in part]
 
     judged = dict(spread(order, work, args.jobs))
     verdicts = [judged[index] for index in range(len(complete))]
@@ -164,13 +161,10 @@ def check_paths(
     def work(part: Sequence[Launch]) -> list[Verdict | None]:
         if review is not None:
             review.ensure(checker, part)
-        judged = [
+        return [
             checker.judge_launch(launch, launch.id) if launch.spec is not None else checker.judge_recipe(launch.recipe or "", launch)
             for launch in part
         ]
-        if review is None or not review.judged:
-            return judged
-        return [verdict and review.marked(launch, verdict) for launch, verdict in zip(part, judged, strict=True)]
 
     checked.verdicts = [verdict for verdict in spread(launches, work, args.jobs) if verdict is not None]
     checked.files = len(found.files)

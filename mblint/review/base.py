@@ -204,7 +204,11 @@ class Review:
                     past = Past() if launch is None else known.get(key_of(launch))
                     if past is None:
                         assert launch is not None
-                        past = known[key_of(launch)] = resolve(checker, launch, self.judged)
+                        try:
+                            past = resolve(checker, launch, self.judged)
+                        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+                            past = Past()  # what fails inside is told of the launch as it is now
+                        known[key_of(launch)] = past
                     self.past[key] = past
         finally:
             checker.review, checker.fixes = before, fixes
@@ -271,10 +275,7 @@ def resolve(checker: Checker, launch: Launch, judged: bool) -> Past:
         past.ways[resolved.condition] = freeze(resolved)
 
     try:
-        if judged:
-            past.verdict = checker.judge_launch(launch, launch.id or launch.recipe or "", keep)
-        else:
-            checker.resolve_launch(launch, keep)
+        past.verdict = checker.survey(launch, judged, keep)
     except CannotEvaluate:
         pass
     return past
