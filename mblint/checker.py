@@ -123,9 +123,7 @@ class Checker:
             self.review.ensure(self, [launch])
         try:
             decisions = self._ways(launch)
-            verdicts = [
-                self._proven(launch, way, self._marked(launch, self._judge_way(launch, id_, way, observe))) for way in decisions
-            ]
+            verdicts = [self._proven(launch, way, self._marked(launch, self._judge_way(launch, id_, way, observe))) for way in decisions]
         except CannotEvaluate as problem:
             return self._not_evaluated(name, id_, problem)
         except UserError:
@@ -162,9 +160,7 @@ class Checker:
         if launch.recipe is not None:
             resolved.find_parent = lambda: parent_of(self.session, launch.recipe or "", resolved)
 
-    def _judged(
-        self, launch: Launch, id_: str, resolved: ResolvedLaunch, observe: Callable[[ResolvedLaunch], None] | None
-    ) -> Verdict:
+    def _judged(self, launch: Launch, id_: str, resolved: ResolvedLaunch, observe: Callable[[ResolvedLaunch], None] | None) -> Verdict:
         """Judge a launch that is on the heap, its path behind it."""
         outcome = resolved.path
         if self.review is not None:

@@ -16,6 +16,7 @@ from mblint.review.frozen import FrozenLaunch, freeze
 from mblint.review.git import Change, Message, Repository, overlay_of
 from mblint.review.match import Body, body_of, renamed
 from mblint.review.reach import Reach
+import contextlib
 
 if TYPE_CHECKING:
     from mblint.checker import Checker, Verdict
@@ -274,10 +275,8 @@ def resolve(checker: Checker, launch: Launch, judged: bool) -> Past:
     def keep(resolved: ResolvedLaunch) -> None:
         past.ways[resolved.condition] = freeze(resolved)
 
-    try:
+    with contextlib.suppress(CannotEvaluate):
         past.verdict = checker.survey(launch, judged, keep)
-    except CannotEvaluate:
-        pass
     return past
 
 
