@@ -12,7 +12,7 @@ from mblint.evaluate.objects import get_attribute, set_attribute
 from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.site import SourceSite
 from mblint.evaluate.unknown import ABSENT, Unknown
-from mblint.evaluate.values import ClassValue, FunctionValue, Instance, TrackedDict
+from mblint.evaluate.values import ClassValue, FunctionValue, Instance, Sites, TrackedDict
 from mblint.launch.heap_node import HeapNode, construct_value
 from mblint.launch.overrides import CliOverride, OverrideResult, Skipped, evaluate_overrides, write
 from mblint.launch.plain import plain
@@ -99,7 +99,7 @@ class HeapTarget:
             self.session.machine.touch(owner)
             owner[name] = value
             if isinstance(owner, TrackedDict):
-                owner.sites = {**owner.sites, name: SourceSite(span, by)}
+                owner.sites = Sites({**owner.sites, name: SourceSite(span, by)})
         elif isinstance(owner, Instance):
             HeapNode(self.session, owner, by).set(name, value, span)
 
