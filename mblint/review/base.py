@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,6 @@ from mblint.review.frozen import FrozenLaunch, freeze
 from mblint.review.git import Change, Message, Repository, overlay_of
 from mblint.review.match import Body, body_of, renamed
 from mblint.review.reach import Reach
-import contextlib
 
 if TYPE_CHECKING:
     from mblint.checker import Checker, Verdict
