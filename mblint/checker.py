@@ -183,8 +183,9 @@ class Checker:
         undecided = list(judgement.undecided)
         undecided += [_doubt(site, because) for site, because in outcome.undecided]
         if outcome.stopped:
-            undecided.append(Undecided("MB001", "launch-check-failed", outcome.stopped, (), True))
-        verdict = _verdict(findings, undecided, decided=outcome.stopped is None and not outcome.undecided)
+            undecided.append(Undecided("MB001", "launch-check-failed", outcome.stopped, (), not outcome.no_source))
+        decided = outcome.no_source or (outcome.stopped is None and not outcome.undecided)
+        verdict = _verdict(findings, undecided, decided)
         ordered = tuple(sorted(findings, key=_order))
         inputs = fix_inputs(resolved, ordered) if self.fixes == "plan" else None
         return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs)

@@ -76,7 +76,7 @@ def _declare(cls: ClassValue, field: Field, given: Any) -> None:
         del cls.namespace[field.name]
 
 
-def _prepare(cls: ClassValue) -> None:
+def prepare(cls: ClassValue) -> None:
     """What every construction needs: default attributes, factories, parameter names."""
     template: dict[str, object] = {}
     factories: list[Field] = []
@@ -110,7 +110,7 @@ def construct(
     from mblint.evaluate.values import BoundMethod
 
     if cls.template is None:
-        _prepare(cls)
+        prepare(cls)
     assert cls.template is not None
     given = kwargs
     if args:

@@ -214,6 +214,10 @@ class Module:
                     return value
             elif other is None or isinstance(other, External):
                 continue
+            elif getattr(other, "is_data", False) and not name.startswith("_"):
+                value = other.lookup(name)
+                if value is not MISSING:
+                    return value
         if self.is_package:
             submodule = self.table.find(f"{self.name}.{name}")
             if submodule is not None:
@@ -239,6 +243,8 @@ class ModuleTable:
         self.overlay_folders: set[str] = set()
         """Folders that hold files of the overlay; they need not exist."""
         self.snapshot = snapshot
+        if snapshot is not None:
+            snapshot.table = self
         self.loaded: dict[str, Any] = {}
         self.errors: list[SourceError] = []
         self.machine: Machine | None = None
@@ -281,6 +287,8 @@ class ModuleTable:
                 for entry in os.listdir(base):
                     if os.path.isfile(f"{base}/{entry}/__init__.py"):
                         found.add(f"{name}.{entry}")
+        if self.snapshot is not None:
+            found.update(self.snapshot.submodules(name))
         return sorted(found)
 
     def find(self, name: str) -> Any:

@@ -13,6 +13,7 @@ from mblint.evaluate.values import ClassValue, Instance
 from mblint.findings import Finding, Fix, Related
 from mblint.judging.places import section_paths
 from mblint.launch.resolved import ResolvedLaunch
+from mblint.launch.session import Session
 from mblint.ruleset.suggest import closest
 
 UNKNOWN = ("MB801", "unknown-config-field")
@@ -63,8 +64,7 @@ def _written_by_class(site: Site) -> bool:
 
 
 def _judge(launch: ResolvedLaunch, key: str, name: str, cls: ClassValue) -> Finding | None:
-    roots = launch.session.upstream_roots
-    if not roots or is_read(roots, name):
+    if _is_read(launch.session, name) is not False:
         return None
     writes = launch.origins(key)
     own = next((write for write in reversed(writes) if write.in_project), None)
@@ -102,6 +102,14 @@ def _judge(launch: ResolvedLaunch, key: str, name: str, cls: ClassValue) -> Find
     )
 
 
+def _is_read(session: Session, name: str) -> bool | None:
+    """Whether anything in the release reads an attribute of that name; None when nobody knows."""
+    if session.upstream_roots:
+        return is_read(session.upstream_roots, name)
+    snapshot = session.modules.snapshot
+    return snapshot.reads(name) if snapshot is not None else None
+
+
 @lru_cache(maxsize=4096)
 def _near(name: str, fields: tuple[str, ...]) -> str | None:
     return closest(name, [field for field in fields if not field.startswith("_")])
@@ -114,11 +122,11 @@ def is_read(roots: tuple[str, ...], name: str) -> bool:
     Assignments to it do not count; recipes are left out, they only set.
     """
     read = re.compile(rf"(\.{re.escape(name)}\b(?!\s*=[^=]))|([\"']{re.escape(name)}[\"'])")
-    return any(read.search(text) for text in _sources(roots) if name in text)
+    return any(read.search(text) for text in upstream_texts(roots) if name in text)
 
 
 @lru_cache(maxsize=2)
-def _sources(roots: tuple[str, ...]) -> tuple[str, ...]:
+def upstream_texts(roots: tuple[str, ...]) -> tuple[str, ...]:
     """Texts of all upstream modules but the recipes."""
     texts: list[str] = []
     for root in roots:

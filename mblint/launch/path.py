@@ -35,6 +35,8 @@ class PathOutcome:
     undecided: list[tuple[Any, str]] = field(default_factory=list)
     stopped: str | None = None
     """Why the path could not be evaluated to its end, if so."""
+    no_source: bool = False
+    """It was not evaluated at all, since there is no source: rules alone judge then."""
 
 
 def install(session: Session) -> None:
@@ -96,7 +98,13 @@ def run_path(session: Session, cfg: Instance) -> PathOutcome:
     outcome = PathOutcome()
     update = _function(session, UPDATE)
     if update is None:
-        outcome.stopped = "the upstream source has no runtime update"
+        outcome.no_source = not session.upstream.roots
+        release = session.upstream.bridge or ""
+        outcome.stopped = (
+            f"upstream's own checks were not evaluated: no source at hand; `mblint upstream fetch {release}` brings it"
+            if outcome.no_source
+            else "the upstream source has no runtime update"
+        )
         return outcome
     machine.failures.clear()
     machine.undecided.clear()
@@ -153,7 +161,7 @@ def _evaluate(machine: Machine, function: Any, args: list[Any]) -> str | None:
 
 def _function(session: Session, name: tuple[str, str]) -> FunctionValue | None:
     found = session.modules.import_from(*name)
-    return found if isinstance(found, FunctionValue) else None
+    return found if isinstance(found, FunctionValue) and session.is_shown(found.module.path) else None
 
 
 def _is_stack(model: Instance) -> bool:

@@ -258,7 +258,8 @@ class ResolvedLaunch:
         if isinstance(held, TrackedDict) and entry in held.sites:
             site = held.sites[entry]
             if isinstance(site, Site):
-                return (self._from_site(site, held.get(entry), None, 0, "dict"),)
+                write = self._from_site(site, held.get(entry), None, 0, "dict")
+                return (write,) if write is not None else ()
         return ()
 
     def _write(self, write: HeapWrite, key: str) -> Write | None:
@@ -273,7 +274,7 @@ class ResolvedLaunch:
         place = site.span()
         return Write(place, plain(write.value), site.by, True, "override", write.phase) if place is not None else None
 
-    def _from_site(self, site: Site, value: Any, trace: Any, phase: int, kind: str) -> Write:
+    def _from_site(self, site: Site, value: Any, trace: Any, phase: int, kind: str) -> Write | None:
         session = self.session
         if session.in_project(site.module.path):
             return Write(site.span(), plain(value), self._by(site), True, kind, phase)
@@ -283,6 +284,8 @@ class ResolvedLaunch:
             where, step = step
             if isinstance(where, Site) and session.in_project(where.module.path):
                 return Write(where.span(), plain(value), self._by(site), False, "call", phase)
+        if not session.is_shown(site.module.path):
+            return None
         return Write(site.span(), plain(value), self._by(site), False, kind, phase)
 
     def _by(self, site: Site) -> str:

@@ -127,15 +127,15 @@ def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool
             f"the recipe raises {text}" if not implicit else f"building the config raises {text}", where, True, raised.trace
         ) from None
     except BudgetExceeded as error:
-        raise CannotEvaluate(f"the recipe was not evaluated to its end: {error}", _definition(function)) from None
+        raise CannotEvaluate(f"the recipe was not evaluated to its end: {error}", _definition(session, function)) from None
     except (RecursionError, StopEvaluation):
-        raise CannotEvaluate("the recipe was not evaluated to its end: nested too deeply", _definition(function)) from None
+        raise CannotEvaluate("the recipe was not evaluated to its end: nested too deeply", _definition(session, function)) from None
     finally:
         machine.path_decisions = None
         machine.depth = 0
     if not isinstance(result, Instance) or result.cls is None or not is_container(result.cls):
         reason = result.reason if isinstance(result, (Unknown, Instance)) and result.reason else "it returns something else"
-        raise CannotEvaluate(f"does not return a ConfigContainer: {reason}", _definition(function))
+        raise CannotEvaluate(f"does not return a ConfigContainer: {reason}", _definition(session, function))
     return result
 
 
@@ -169,8 +169,8 @@ def _parameter(function: FunctionValue, argument: ast.arg) -> Any:
     return Unknown(f"the parameter {argument.arg} has no default", Site(function.module, argument).span())
 
 
-def _definition(function: Any) -> Span | None:
-    if not isinstance(function, FunctionValue):
+def _definition(session: Session, function: Any) -> Span | None:
+    if not isinstance(function, FunctionValue) or not session.is_shown(function.module.path):
         return None
     node = function.node
     span = Site(function.module, node).span()
@@ -185,7 +185,7 @@ def _project_place(session: Session, site: Any, trace: Any) -> Span | None:
         where, trace = trace
         if isinstance(where, Site) and session.in_project(where.module.path):
             return where.span()
-    return site.span() if isinstance(site, Site) else None
+    return site.span() if isinstance(site, Site) and session.is_shown(site.module.path) else None
 
 
 def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedLaunch | None:
@@ -211,7 +211,7 @@ def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedL
         try:
             cfg = _call_recipe(session, value, [])
             world.world_size, world.gpu = world_size_of(value.name), gpu_of(value.name)
-            return ResolvedLaunch(session, cfg, f"{value.module.name}:{value.name}", _definition(value), child.env_known)
+            return ResolvedLaunch(session, cfg, f"{value.module.name}:{value.name}", _definition(session, value), child.env_known)
         except CannotEvaluate:
             continue
         finally:
@@ -302,8 +302,8 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
             cfg = _without_recipe(session, launch)
         else:
             function = find_recipe(session, launch.recipe)
-            span = _definition(function)
-            body = Site(function.module, function.node).span() if isinstance(function, FunctionValue) else None
+            span = _definition(session, function)
+            body = Site(function.module, function.node).span() if span is not None else None
             cfg = _call_recipe(session, function, decisions or [], _given(session, launch))
             condition = _condition(session) if machine.path_taken else None
         machine.phase, machine.go_on = PHASE_OVERRIDE, False

@@ -26,6 +26,9 @@ ASSUMED = {"torch": "2.14.1", "te": "2.14.0", "transformers": "5.12.0", "flash_a
 """Versions that a launch is taken to run with where neither settings nor the environment say: those of the container
 generation of megatron-bridge 0.6."""
 
+SNAPSHOT_PATH = "snapshot:"
+"""How the paths of modules start that have no file, only facts."""
+
 STACK_BYTES = 512 * 1024 * 1024
 RECURSION_LIMIT = 60_000
 
@@ -80,9 +83,15 @@ class Session:
 
     def in_project(self, path: str) -> bool:
         """Whether a file belongs to what is checked, and not to a library that it uses."""
+        if path.startswith(SNAPSHOT_PATH):
+            return False
         if any(path.startswith(root + "/") for root in self.upstream_roots):
             return any(path.startswith(root + "/") for root in self.project)
         return True
+
+    def is_shown(self, path: str) -> bool:
+        """Whether a module's path leads to a file that people can be shown."""
+        return not path.startswith(SNAPSHOT_PATH)
 
     def text_of(self, path: str) -> str | None:
         """The decoded text of a Python file that was read, or of an overlay; None when it is not at hand."""

@@ -57,6 +57,8 @@ class Upstream:
     @property
     def pair(self) -> str:
         """The report's last line: `megatron-bridge 0.6.2 + megatron-core 0.19.2 (fetched copy)`."""
+        if self.kind == "snapshot":
+            return f"shipped snapshot of megatron-bridge {self.bridge} + megatron-core {self.core}"
         bridge, core = (version or "of unknown version" for version in (self.bridge, self.core))
         if self.core_root is None and self.kind != "snapshot":
             core = "absent"

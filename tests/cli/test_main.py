@@ -34,7 +34,7 @@ def test_version_with_the_pair(bare_environment: Path, capsys: pytest.CaptureFix
     assert main(["--version", "-v"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"mblint {__version__}",
-        "megatron-bridge 0.6.2 + megatron-core 0.19.2 (shipped snapshot)",
+        "shipped snapshot of megatron-bridge 0.6.2 + megatron-core 0.19.2",
     ]
 
 

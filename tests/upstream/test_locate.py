@@ -38,7 +38,7 @@ def _bridge_checkout(folder: Path, core: str | None = "0.20.0") -> Path:
 def test_nothing_at_all_is_the_snapshot(bare_environment: Path) -> None:
     found = locate()
     assert (found.kind, found.roots, found.bridge, found.core) == ("snapshot", (), "0.6.2", "0.19.2")
-    assert found.pair == "megatron-bridge 0.6.2 + megatron-core 0.19.2 (shipped snapshot)"
+    assert found.pair == "shipped snapshot of megatron-bridge 0.6.2 + megatron-core 0.19.2"
 
 
 def test_the_order(bare_environment: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

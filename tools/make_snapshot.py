@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Write down what mblint knows of a release of megatron-bridge without its source.
+
+    python tools/make_snapshot.py FOLDER_OR_VERSION [--output FILE]
+
+The source is a folder that holds `megatron/`, or a version that `mblint upstream fetch` brought. All is
+evaluated as mblint evaluates it in a run, nothing is imported. The same source gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from mblint.judging.fields import upstream_texts  # noqa: E402
+from mblint.launch.session import Session, with_deep_stack  # noqa: E402
+from mblint.upstream.locate import Upstream, locate  # noqa: E402
+from mblint.upstream.snapshot.store import INDEX_BYTES  # noqa: E402
+from tools.snapshot.effects import EffectReader  # noqa: E402
+from tools.snapshot.encode import Encoder  # noqa: E402
+from tools.snapshot.modules import ModuleRecorder, module_names, part_name, read_names, share  # noqa: E402
+from tools.snapshot.runs import Recorder  # noqa: E402
+
+
+def make(upstream: Upstream) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The index (without places) and the parts by name."""
+    session = Session(upstream)
+    machine = session.machine
+    recorder = Recorder(machine, session.world, Encoder(machine), EffectReader(machine.special_functions))
+    modules = ModuleRecorder(session.modules, recorder)
+    names = sorted({name for root in upstream.roots for name in module_names(str(root))})
+    packages = {name for name in names if any(other.startswith(f"{name}.") for other in names)} | {"megatron"}
+    modules.want(names)
+    parts: dict[str, Any] = {}
+    for name in names:
+        part = parts.setdefault(
+            part_name(name, packages), {"modules": {}, "classes": {}, "functions": {}, "shared": []}
+        )
+        modules.record(name, part)
+    modules.complete(parts, packages)
+    for local in sorted(recorder.encoder.local):
+        part = parts[part_name(local.partition(":")[0], packages)]
+        part["functions"].setdefault(local, {})
+    for part in parts.values():
+        share(part)
+    whole: dict[str, Any] = {
+        "reads": read_names(list(upstream_texts(tuple(str(root) for root in upstream.roots))))
+    }
+    whole.update(sorted(parts.items()))
+    return {"release": upstream.bridge, "core": upstream.core}, whole
+
+
+def packed(index: dict[str, Any], parts: dict[str, Any]) -> bytes:
+    """The bytes of the file."""
+    blocks = {name: _compressed(part) for name, part in parts.items()}
+    head = _compressed({**index, "parts": [[name, len(block)] for name, block in blocks.items()]})
+    assert len(head) < INDEX_BYTES
+    return head + b"".join(blocks.values())
+
+
+def _compressed(data: Any) -> bytes:
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0, compresslevel=9) as file:
+        file.write(f"{text}\n".encode())
+    return buffer.getvalue()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("source", help="a folder that holds megatron/, or a fetched version")
+    parser.add_argument("--output", type=Path, help="default: where mblint looks for it")
+    args = parser.parse_args()
+    upstream = locate(args.source)
+    if not upstream.bridge or not upstream.core:
+        sys.exit(
+            f"{args.source}: it does not say which releases of megatron-bridge and megatron-core it holds"
+        )
+    index, parts = with_deep_stack(lambda: make(upstream))
+    output = args.output or ROOT / "mblint" / "upstream" / "data" / upstream.bridge / "snapshot.jsonl.gz"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    data = packed(index, parts)
+    output.write_bytes(data)
+    functions = sum(len(part["functions"]) for name, part in parts.items() if name != "reads")
+    print(f"{output}: {len(data):,} bytes, {len(parts)} parts, {functions} functions")
+
+
+if __name__ == "__main__":
+    main()
