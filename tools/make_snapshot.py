@@ -41,9 +41,7 @@ def make(upstream: Upstream) -> tuple[dict[str, Any], dict[str, Any]]:
     modules.want(names)
     parts: dict[str, Any] = {}
     for name in names:
-        part = parts.setdefault(
-            part_name(name, packages), {"modules": {}, "classes": {}, "functions": {}, "shared": []}
-        )
+        part = parts.setdefault(part_name(name, packages), {"modules": {}, "classes": {}, "functions": {}, "shared": []})
         modules.record(name, part)
     modules.complete(parts, packages)
     for local in sorted(recorder.encoder.local):
@@ -51,9 +49,7 @@ def make(upstream: Upstream) -> tuple[dict[str, Any], dict[str, Any]]:
         part["functions"].setdefault(local, {})
     for part in parts.values():
         share(part)
-    whole: dict[str, Any] = {
-        "reads": read_names(list(upstream_texts(tuple(str(root) for root in upstream.roots))))
-    }
+    whole: dict[str, Any] = {"reads": read_names(list(upstream_texts(tuple(str(root) for root in upstream.roots))))}
     whole.update(sorted(parts.items()))
     return {"release": upstream.bridge, "core": upstream.core}, whole
 
@@ -75,17 +71,13 @@ def _compressed(data: Any) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", help="a folder that holds megatron/, or a fetched version")
     parser.add_argument("--output", type=Path, help="default: where mblint looks for it")
     args = parser.parse_args()
     upstream = locate(args.source)
     if not upstream.bridge or not upstream.core:
-        sys.exit(
-            f"{args.source}: it does not say which releases of megatron-bridge and megatron-core it holds"
-        )
+        sys.exit(f"{args.source}: it does not say which releases of megatron-bridge and megatron-core it holds")
     index, parts = with_deep_stack(lambda: make(upstream))
     output = args.output or ROOT / "mblint" / "upstream" / "data" / upstream.bridge / "snapshot.jsonl.gz"
     output.parent.mkdir(parents=True, exist_ok=True)

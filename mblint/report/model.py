@@ -92,7 +92,10 @@ class Report:
         return {"safe": single["safe"], "unsafe": single["unsafe"]}
 
     def text_of_pair(self) -> str:
-        """`megatron-bridge 0.6.2, megatron-core 0.19.2`; says so when it is not known."""
+        """`megatron-bridge 0.6.2, megatron-core 0.19.2`; says so when it is not known, or when there is no source."""
+        upstream = self.versions.get("upstream", "")
+        if upstream.startswith("shipped snapshot"):
+            return f"the {upstream}"
         names = {"bridge": "megatron-bridge", "core": "megatron-core"}
         known = [f"{names[key]} {self.versions[key]}" for key in names if self.versions.get(key)]
         return ", ".join(known) or "no upstream version known"

@@ -60,7 +60,7 @@ class Upstream:
         if self.kind == "snapshot":
             return f"shipped snapshot of megatron-bridge {self.bridge} + megatron-core {self.core}"
         bridge, core = (version or "of unknown version" for version in (self.bridge, self.core))
-        if self.core_root is None and self.kind != "snapshot":
+        if self.core_root is None:
             core = "absent"
         if self.kind == self.core_kind or self.core_root is None:
             return f"megatron-bridge {bridge} + megatron-core {core} ({_SAID[self.kind]})"

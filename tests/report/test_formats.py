@@ -343,3 +343,5 @@ def test_the_summary_counts_in_plain_english() -> None:
         == "3 errors, 1 warning, 1 advice; checked 4 launches in 2 files against megatron-bridge 0.6.2, megatron-core 0.19.2."
     )
     assert "no upstream version known" in summary_lines(Report())[0]
+    from_snapshot = {"bridge": "0.6.2", "core": "0.19.2", "upstream": "shipped snapshot of megatron-bridge 0.6.2 + megatron-core 0.19.2"}
+    assert summary_lines(Report(versions=from_snapshot))[0].endswith(f"against the {from_snapshot['upstream']}.")

@@ -335,9 +335,7 @@ def test_a_launch_that_fails_is_told_by_rules(tmp_path: Path) -> None:
     good = findings_of(tmp_path, source.replace("{tp}", "4"), world_size=8, gpu="h100", env={})
     assert good["verdict"] == "ok"
     reasons = [doubt.because for doubt in good["undecided"] if doubt.rule == "MB001"]
-    assert reasons == [
-        "upstream's own checks were not evaluated: no source at hand; `mblint upstream fetch 0.6.2` brings it"
-    ]
+    assert reasons == ["upstream's own checks were not evaluated: no source at hand; `mblint upstream fetch 0.6.2` brings it"]
 
 
 # --- the file ---------------------------------------------------------------------------------------------

@@ -33,9 +33,7 @@ def is_wanted(cls: ClassValue) -> bool:
     """Whether a class is described in full: what configs are made of, and what is raised."""
     if cls.dataclass or cls.is_enum or cls.full_name in ALSO:
         return True
-    return any(
-        isinstance(base, BuiltinClass) and issubclass(base.type, BaseException) for base in cls.cached_mro
-    )
+    return any(isinstance(base, BuiltinClass) and issubclass(base.type, BaseException) for base in cls.cached_mro)
 
 
 ALSO = frozenset({"megatron.bridge.models.conversion.auto_bridge.AutoBridge"})
@@ -93,32 +91,19 @@ class ClassRecorder:
 
     def _members(self, cls: ClassValue, made: dict[str, Any]) -> None:
         """Class attributes, methods and properties."""
-        values: dict[str, Any] = (
-            {name: self.encoder.node(member.value) for name, member in cls.enum_members.items()}
-            if cls.is_enum
-            else {}
-        )
+        values: dict[str, Any] = {name: self.encoder.node(member.value) for name, member in cls.enum_members.items()} if cls.is_enum else {}
         methods: dict[str, Any] = {}
         static, of_class, properties = [], [], {}
         own_fields = {name for name, field in cls.field_map.items() if field.owner is cls}
         for name, held in cls.namespace.items():
-            if (
-                name in ("__annotations__", "__module__", "__qualname__", "__doc__", "__slots__")
-                or name in own_fields
-            ):
+            if name in ("__annotations__", "__module__", "__qualname__", "__doc__", "__slots__") or name in own_fields:
                 continue
             if isinstance(held, Property):
                 properties[name] = [self._property(cls, held), held.setter is not None]
                 continue
             function = held.function if isinstance(held, (StaticMethod, ClassMethod)) else held
-            if (
-                isinstance(function, FunctionValue)
-                and function.module is cls.module
-                and function.defining_class is cls
-            ):
-                effects = self.constructors.effects(
-                    function, None if isinstance(held, (StaticMethod, ClassMethod)) else cls
-                )
+            if isinstance(function, FunctionValue) and function.module is cls.module and function.defining_class is cls:
+                effects = self.constructors.effects(function, None if isinstance(held, (StaticMethod, ClassMethod)) else cls)
                 methods[name] = [signature(function).partition(" ->")[0], _plain(effects)]
                 static += [name] if isinstance(held, StaticMethod) else []
                 of_class += [name] if isinstance(held, ClassMethod) else []
@@ -133,9 +118,7 @@ class ClassRecorder:
             return None
         made, marks = self.constructors.symbolic(cls, {})
         node = self.constructors.guarded(
-            lambda: self.encoder.node(
-                call(self.machine, held.getter, [made], {}, None, machine_frame(self.machine)), marks, False
-            )
+            lambda: self.encoder.node(call(self.machine, held.getter, [made], {}, None, machine_frame(self.machine)), marks, False)
         )
         return None if '{"?"' in canonical(node) else node
 
@@ -162,9 +145,7 @@ class ClassRecorder:
         inner = [
             node.args[1].value
             for node in ast.walk(hook.node)
-            if isinstance(node, ast.Call)
-            and ast.unparse(node.func) == "object.__getattribute__"
-            and isinstance(node.args[1], ast.Constant)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "object.__getattribute__" and isinstance(node.args[1], ast.Constant)
         ]
         if inner and isinstance(asks, FunctionValue):
             made["to"] = inner[0]
@@ -193,14 +174,10 @@ class ClassRecorder:
 
 def _plain(effects: dict[str, Any]) -> dict[str, Any]:
     """Effects as methods hold them: where something changes, not how."""
-    return {
-        name: paths if paths == ALL else sorted({path.rstrip(CHANGED) for path in paths})
-        for name, paths in effects.items()
-    }
+    return {name: paths if paths == ALL else sorted({path.rstrip(CHANGED) for path in paths}) for name, paths in effects.items()}
 
 
 def _opaque(cls: ClassValue) -> bool:
     return cls.opaque and all(
-        not isinstance(base, (External, Unknown)) and isinstance(base, (ClassValue, BuiltinClass))
-        for base in cls.bases
+        not isinstance(base, (External, Unknown)) and isinstance(base, (ClassValue, BuiltinClass)) for base in cls.bases
     )

@@ -78,19 +78,11 @@ class Constructors:
         if not effects:
             return {}
         changed = {path.rstrip(CHANGED).partition(".")[0] for path in effects}
-        below = {
-            path.rstrip(CHANGED).partition(".")[0]
-            for path in effects
-            if "." in path or path.endswith(CHANGED)
-        }
+        below = {path.rstrip(CHANGED).partition(".")[0] for path in effects if "." in path or path.endswith(CHANGED)}
         runs: list[Run] = []
         defaults = {name: self._default_of(field) for name, field in cls.field_map.items()}
         asked = _reads(method, cls)
-        settled = {
-            name: value
-            for name, value in defaults.items()
-            if name in asked and (_simple(value) or value in ({}, []))
-        }
+        settled = {name: value for name, value in defaults.items() if name in asked and (_simple(value) or value in ({}, []))}
         relevant = list(settled)
         base: dict[str, Any] = {}
         if len(relevant) > MOST_FIELDS:
@@ -101,9 +93,7 @@ class Constructors:
         if not base:
             tries.append(settled)
         if len(relevant) <= MOST_FIELDS_IN_PAIRS:
-            tries += [
-                {a: settled[a], b: settled[b]} for i, a in enumerate(relevant) for b in relevant[i + 1 :]
-            ]
+            tries += [{a: settled[a], b: settled[b]} for i, a in enumerate(relevant) for b in relevant[i + 1 :]]
         elif not base:
             tries += [{name: value for name, value in settled.items() if name != left} for left in relevant]
         for fixed in tries:
@@ -114,23 +104,13 @@ class Constructors:
                 runs.append(
                     (
                         {},
-                        {
-                            path: unknown_node("__post_init__ is not evaluated without source")
-                            for path in sorted(changed)
-                        },
+                        {path: unknown_node("__post_init__ is not evaluated without source") for path in sorted(changed)},
                     )
                 )
-        names = [
-            name for name in dict.fromkeys(name for _, table in runs for name in table) if name in changed
-        ]
-        result = {
-            name: merge([(c, table.get(name, KEEP)) for c, table in runs], lambda c, a: KEEP)
-            for name in names
-        }
+        names = [name for name in dict.fromkeys(name for _, table in runs for name in table) if name in changed]
+        result = {name: merge([(c, table.get(name, KEEP)) for c, table in runs], lambda c, a: KEEP) for name in names}
         for name in sorted(below):
-            result[name] = unknown_node(
-                "it may be changed by __post_init__, which is not evaluated without source"
-            )
+            result[name] = unknown_node("it may be changed by __post_init__, which is not evaluated without source")
         return {name: node for name, node in result.items() if node != KEEP}
 
     def _post_run(self, cls: ClassValue, method: FunctionValue, fixed: dict[str, Any]) -> dict[str, Any]:
@@ -140,13 +120,7 @@ class Constructors:
         table: dict[str, Any] = {}
         for name, value in instance.attrs.items():
             if name in before and (
-                before[name] is value
-                or (
-                    name in fixed
-                    and _simple(value)
-                    and type(value) is type(fixed[name])
-                    and value == fixed[name]
-                )
+                before[name] is value or (name in fixed and _simple(value) and type(value) is type(fixed[name]) and value == fixed[name])
             ):
                 continue
             node = self.encoder.node(value, marks, False)
@@ -180,10 +154,7 @@ class Constructors:
         required = [
             name
             for name, f in cls.field_map.items()
-            if f.init
-            and f.default is MISSING
-            and f.factory is MISSING
-            and name not in ("seq_length", "sequence_length")
+            if f.init and f.default is MISSING and f.factory is MISSING and name not in ("seq_length", "sequence_length")
         ]
         base: dict[str, Any] = {
             source: needed,
@@ -206,11 +177,7 @@ class Constructors:
             if made is None:
                 continue
             taken.append(name)
-            changed = {
-                attribute: node
-                for attribute, node in made.items()
-                if canonical(node) != canonical(least.get(attribute, KEEP))
-            }
+            changed = {attribute: node for attribute, node in made.items() if canonical(node) != canonical(least.get(attribute, KEEP))}
             if changed != {name: {"$": name}}:
                 for attribute in changed:
                     result[attribute] = unknown_node(f"it depends on {name}")
@@ -256,11 +223,7 @@ def _reads(method: FunctionValue, cls: ClassValue) -> set[str]:
         first = _first(function)
         for node in ast.walk(function.node):
             if not isinstance(node, ast.Attribute):
-                if (
-                    isinstance(node, ast.Constant)
-                    and isinstance(node.value, str)
-                    and node.value in cls.field_map
-                ):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in cls.field_map:
                     found.add(node.value)
                 continue
             if isinstance(node.value, ast.Name) and node.value.id == first:

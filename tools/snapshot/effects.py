@@ -141,9 +141,7 @@ def parameters(function: FunctionValue) -> list[str]:
 
 
 class _Walk(ast.NodeVisitor):
-    def __init__(
-        self, reader: EffectReader, function: FunctionValue, cls: ClassValue | None, depth: int
-    ) -> None:
+    def __init__(self, reader: EffectReader, function: FunctionValue, cls: ClassValue | None, depth: int) -> None:
         self.reader = reader
         self.function = function
         self.cls = cls
@@ -181,12 +179,7 @@ class _Walk(ast.NodeVisitor):
             return [place for value in node.values for place in self.places(value)]
         if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
             return [place for value in node.elts for place in self.places(value)]
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == "getattr"
-            and node.args
-        ):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr" and node.args:
             inner = self.places(node.args[0])
             if len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
                 return [_below(place, str(node.args[1].value)) for place in inner]
@@ -237,11 +230,7 @@ class _Walk(ast.NodeVisitor):
 
     def _assign(self, target: ast.AST, value: ast.AST) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
-            sources = (
-                value.elts
-                if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
-                else None
-            )
+            sources = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else None
             for index, part in enumerate(target.elts):
                 self._assign(part, sources[index] if sources is not None else value)
             return
@@ -290,17 +279,10 @@ class _Walk(ast.NodeVisitor):
                 if not isinstance(node.iter, (ast.Tuple, ast.List)):
                     return [""]
                 sources = list(node.iter.elts)
-            elif isinstance(node, ast.Assign) and any(
-                isinstance(t, ast.Name) and t.id == name.id for t in node.targets
-            ):
+            elif isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name.id for t in node.targets):
                 value = node.value
                 sources = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
-            elif (
-                isinstance(node, ast.Name)
-                and node.id == name.id
-                and not isinstance(node.ctx, ast.Load)
-                and not found
-            ):
+            elif isinstance(node, ast.Name) and node.id == name.id and not isinstance(node.ctx, ast.Load) and not found:
                 continue
             if any(not isinstance(source, ast.Constant) for source in sources):
                 return [""]
@@ -324,9 +306,7 @@ class _Walk(ast.NodeVisitor):
             found = find_in_class(self.cls, name)
             found = found.function if isinstance(found, (StaticMethod, ClassMethod)) else found
             if isinstance(found, FunctionValue):
-                self._apply(
-                    found, [(0, None, receiver, None), *[(i + 1, n, p, s) for i, n, p, s in given]], self.cls
-                )
+                self._apply(found, [(0, None, receiver, None), *[(i + 1, n, p, s) for i, n, p, s in given]], self.cls)
                 return
         if name not in READING:
             self.change(receiver)
@@ -348,11 +328,7 @@ class _Walk(ast.NodeVisitor):
                 value = find_in_class(owner, callee.attr)
                 # Class.method(self): what it calls on itself is looked up from the object's own class.
                 own = bool(given) and given[0][2] == [(self.first, "")]
-                receiver = (
-                    (self.cls if own and self.cls is not None else owner)
-                    if isinstance(value, FunctionValue)
-                    else None
-                )
+                receiver = (self.cls if own and self.cls is not None else owner) if isinstance(value, FunctionValue) else None
             elif hasattr(owner, "lookup"):
                 value = owner.lookup(callee.attr)
             elif isinstance(owner, External):
@@ -378,17 +354,11 @@ class _Walk(ast.NodeVisitor):
         inner = self.reader.of(function, cls, self.depth + 1)
         names = parameters(function)
         positional = [p.arg for p in [*function.node.args.posonlyargs, *function.node.args.args]]
-        sources = {
-            n if n is not None else (positional[i] if i < len(positional) else ""): s for i, n, _, s in given
-        }
+        sources = {n if n is not None else (positional[i] if i < len(positional) else ""): s for i, n, _, s in given}
         for index, name, places, _ in given:
             if not places:
                 continue
-            parameter = (
-                name
-                if name in names
-                else (positional[index] if name is None and index < len(positional) else None)
-            )
+            parameter = name if name in names else (positional[index] if name is None and index < len(positional) else None)
             paths = inner.get(parameter, ()) if parameter is not None else ALL
             if paths == ALL:
                 self.change(places)

@@ -62,9 +62,7 @@ def same_node(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
-        return len(left) == len(right) and all(
-            key in right and same_node(held, right[key]) for key, held in left.items()
-        )
+        return len(left) == len(right) and all(key in right and same_node(held, right[key]) for key, held in left.items())
     if isinstance(left, list):
         return len(left) == len(right) and all(same_node(a, b) for a, b in zip(left, right, strict=True))
     return bool(left == right)
@@ -117,9 +115,7 @@ class Encoder:
             return made
         return held[1]
 
-    def _node(
-        self, value: Any, marks: dict[int, Any], twice: set[int], ids: dict[int, int], depth: int
-    ) -> Any:
+    def _node(self, value: Any, marks: dict[int, Any], twice: set[int], ids: dict[int, int], depth: int) -> Any:
         if id(value) in marks:
             return marks[id(value)]
         if value is None or isinstance(value, (bool, int, str)):
@@ -139,28 +135,19 @@ class Encoder:
             return {"id": ids[id(value)], "v": self._inner(value, marks, twice, ids, depth + 1)}
         return self._inner(value, marks, twice, ids, depth + 1)
 
-    def _unknown(
-        self, value: Unknown, marks: dict[int, Any], twice: set[int], ids: dict[int, int], depth: int
-    ) -> Any:
+    def _unknown(self, value: Unknown, marks: dict[int, Any], twice: set[int], ids: dict[int, int], depth: int) -> Any:
         made = unknown_node(value.reason)
         if value.many:
             made["many"] = 1
         if value.optional:
             made["optional"] = 1
-        if (
-            value.options is not None
-            and not value.apart
-            and depth < DEEPEST
-            and len(value.options) <= MOST_OPTIONS
-        ):
+        if value.options is not None and not value.apart and depth < DEEPEST and len(value.options) <= MOST_OPTIONS:
             options = [self._node(option, marks, twice, ids, depth + 1) for option in value.options]
             if not any(_says_little(option) for option in options):
                 made["options"] = options
         return made
 
-    def _inner(
-        self, value: Any, marks: dict[int, Any], twice: set[int], ids: dict[int, int], depth: int
-    ) -> Any:
+    def _inner(self, value: Any, marks: dict[int, Any], twice: set[int], ids: dict[int, int], depth: int) -> Any:
         def node(inner: Any) -> Any:
             return self._node(inner, marks, twice, ids, depth)
 
@@ -214,20 +201,14 @@ class Encoder:
             text = value.attrs.get("_text")
             if isinstance(text, str) and "as_posix" in value.attrs:
                 return {"path": text}
-            known = {
-                name: node(held)
-                for name, held in value.attrs.items()
-                if not callable(getattr(held, "call", None))
-            }
+            known = {name: node(held) for name, held in value.attrs.items() if not callable(getattr(held, "call", None))}
             return {"u": unknown_node(value.reason)["?"], **({"a": known} if known else {})}
         if "<" in cls.qualname:
             return {"u": f"a {cls.name}"}
         if cls.opaque and not cls.dataclass and cls.module.name.startswith("transformers"):
             return {"l": cls.full_name, "a": {name: node(held) for name, held in value.attrs.items()}}
         if reference(cls) not in self.classes:
-            self.classes.update(
-                {reference(base): base for base in cls.cached_mro if isinstance(base, ClassValue)}
-            )
+            self.classes.update({reference(base): base for base in cls.cached_mro if isinstance(base, ClassValue)})
         defaults = self.defaults(cls)
         given: dict[str, Any] = {}
         set_too: list[str] = []

@@ -77,11 +77,7 @@ def compared_attributes(function: FunctionValue, effects: dict[str, Any]) -> dic
         bound: dict[str, str] = {}
         reads: dict[str, list[ast.AST]] = {}
         for node in ast.walk(function.node):
-            if (
-                isinstance(node, ast.Assign)
-                and len(node.targets) == 1
-                and isinstance(node.targets[0], ast.Name)
-            ):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                 name = _attribute_read(node.value, parameter)
                 if name is not None:
                     bound[node.targets[0].id] = name
@@ -105,12 +101,7 @@ def _attribute_read(node: ast.AST, parameter: str) -> str | None:
     """The attribute of a parameter that an expression is, also as getattr(parameter, "name", None)."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == parameter:
         return node.attr if isinstance(node.ctx, ast.Load) else None
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "getattr"
-        and len(node.args) >= 2
-    ):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) >= 2:
         owner, name = node.args[:2]
         if isinstance(owner, ast.Name) and owner.id == parameter and isinstance(name, ast.Constant):
             return str(name.value)
@@ -122,12 +113,7 @@ def _compared_with(tree: ast.AST, reads: list[ast.AST], bound: dict[str, str]) -
     left = {id(node) for node in reads}
     constants: list[Any] = []
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Assign)
-            and id(node.value) in left
-            and len(node.targets) == 1
-            and isinstance(node.targets[0], ast.Name)
-        ):
+        if isinstance(node, ast.Assign) and id(node.value) in left and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             left.discard(id(node.value))
         if (
             isinstance(node, ast.Compare)
@@ -167,14 +153,9 @@ def choices(function: FunctionValue, name: str) -> list[Any]:
     for node in ast.walk(function.node):
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             sides = [node.left, node.comparators[0]]
-            if any(
-                isinstance(inner, ast.Name) and inner.id == name for side in sides for inner in ast.walk(side)
-            ):
+            if any(isinstance(inner, ast.Name) and inner.id == name for side in sides for inner in ast.walk(side)):
                 found += [
-                    c.value
-                    for side in sides
-                    for c in ast.walk(side)
-                    if isinstance(c, ast.Constant) and isinstance(c.value, (str, int))
+                    c.value for side in sides for c in ast.walk(side) if isinstance(c, ast.Constant) and isinstance(c.value, (str, int))
                 ]
     annotation = next(
         (p.annotation for p in [*function.node.args.args, *function.node.args.kwonlyargs] if p.arg == name),
@@ -215,6 +196,4 @@ def signature(function: FunctionValue) -> str:
         words.append(f"**{a.kwarg.arg}")
     returns = getattr(function.node, "returns", None)
     text = ast.unparse(returns) if returns is not None else ""
-    return f"({', '.join(words)})" + (
-        " -> ConfigContainer" if "ConfigContainer" in text and "tuple" not in text.lower() else ""
-    )
+    return f"({', '.join(words)})" + (" -> ConfigContainer" if "ConfigContainer" in text and "tuple" not in text.lower() else "")

@@ -42,12 +42,7 @@ def agreed(nodes: list[Any], why: str, default: Callable[[str, str], Any]) -> An
         return first
     if all(isinstance(node, dict) and node.get("i") == first.get("i") is not None for node in nodes):
         names = list(dict.fromkeys(name for node in nodes for name in node.get("a", ())))
-        given = {
-            name: agreed(
-                [node.get("a", {}).get(name, default(first["i"], name)) for node in nodes], why, default
-            )
-            for name in names
-        }
+        given = {name: agreed([node.get("a", {}).get(name, default(first["i"], name)) for node in nodes], why, default) for name in names}
         return {
             **first,
             "a": {name: unknown_node(why) if node == KEEP else node for name, node in given.items()},
@@ -62,19 +57,9 @@ def _inside(runs: list[Run], default: Callable[[str, str], Any]) -> Any:
         return _instances(runs, default)
     if all(isinstance(node, list) for node in nodes) and len({len(node) for node in nodes}) == 1:
         return [merge([(c, n[index]) for c, n in runs], default) for index in range(len(nodes[0]))]
-    if (
-        all(isinstance(node, dict) and "t" in node for node in nodes)
-        and len({len(n["t"]) for n in nodes}) == 1
-    ):
-        return {
-            "t": [
-                merge([(c, n["t"][index]) for c, n in runs], default) for index in range(len(nodes[0]["t"]))
-            ]
-        }
-    if (
-        all(isinstance(node, dict) and "m" in node for node in nodes)
-        and len({tuple(n["m"]) for n in nodes}) == 1
-    ):
+    if all(isinstance(node, dict) and "t" in node for node in nodes) and len({len(n["t"]) for n in nodes}) == 1:
+        return {"t": [merge([(c, n["t"][index]) for c, n in runs], default) for index in range(len(nodes[0]["t"]))]}
+    if all(isinstance(node, dict) and "m" in node for node in nodes) and len({tuple(n["m"]) for n in nodes}) == 1:
         return {"m": {key: merge([(c, n["m"][key]) for c, n in runs], default) for key in nodes[0]["m"]}}
     return None
 
@@ -86,17 +71,10 @@ def _instances(runs: list[Run], default: Callable[[str, str], Any]) -> Any:
     names = list(dict.fromkeys(attribute for _, node in runs for attribute in node.get("a", ())))
     given: dict[str, Any] = {}
     for attribute in names:
-        parts = [
-            (c, node.get("a", {})[attribute] if attribute in node.get("a", ()) else default(name, attribute))
-            for c, node in runs
-        ]
+        parts = [(c, node.get("a", {})[attribute] if attribute in node.get("a", ()) else default(name, attribute)) for c, node in runs]
         given[attribute] = merge(parts, default)
     merged: dict[str, Any] = {"i": name, "a": given}
-    too = list(
-        dict.fromkeys(
-            attribute for _, node in runs for attribute in node.get("o", ()) if attribute not in given
-        )
-    )
+    too = list(dict.fromkeys(attribute for _, node in runs for attribute in node.get("o", ()) if attribute not in given))
     if too:
         merged["o"] = too
     if runs[0][1].get("n"):
@@ -118,12 +96,8 @@ def _choice(runs: list[Run]) -> Any:
 
 
 def _holds_more(node: Any) -> bool:
-    return isinstance(node, (dict, list)) and (
-        "i" in node or "t" in node or "m" in node or isinstance(node, list)
-    )
+    return isinstance(node, (dict, list)) and ("i" in node or "t" in node or "m" in node or isinstance(node, list))
 
 
 def _covers(wider: dict[str, Any], narrower: dict[str, Any]) -> bool:
-    return all(
-        name in narrower and canonical(narrower[name]) == canonical(value) for name, value in wider.items()
-    )
+    return all(name in narrower and canonical(narrower[name]) == canonical(value) for name, value in wider.items())

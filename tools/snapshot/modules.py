@@ -94,16 +94,9 @@ class ModuleRecorder:
                     part["functions"][f"{name}:{bound}"] = self.recorder.record(value)
                 else:
                     functions.append(bound)
-            elif (
-                isinstance(value, ClassValue)
-                and value.module is module
-                and value.qualname == bound
-                and self._is_wanted(value)
-            ):
+            elif isinstance(value, ClassValue) and value.module is module and value.qualname == bound and self._is_wanted(value):
                 part["classes"][f"{name}:{bound}"] = self.classes.record(value)
-            elif isinstance(value, SCALAR) or (
-                name.startswith(EVALUATED) and isinstance(value, (tuple, list, dict, set, Instance))
-            ):
+            elif isinstance(value, SCALAR) or (name.startswith(EVALUATED) and isinstance(value, (tuple, list, dict, set, Instance))):
                 values[bound] = self.encoder.node(value, sharing=False)
             elif isinstance(value, External) and value.name != f"{name}.{bound}":
                 values[bound] = self.encoder.node(value)
@@ -159,24 +152,16 @@ class ModuleRecorder:
             for bound in module.binders if isinstance(module, Module) else ():
                 value = self._value(module, bound)
                 if isinstance(value, ClassValue) and is_wanted(value):
-                    self.wanted.update(
-                        reference(base) for base in value.cached_mro if isinstance(base, ClassValue)
-                    )
+                    self.wanted.update(reference(base) for base in value.cached_mro if isinstance(base, ClassValue))
 
 
-def _imported(
-    table: ModuleTable, module: Module, name: str, statements: list[ast.stmt]
-) -> tuple[str, str] | None:
+def _imported(table: ModuleTable, module: Module, name: str, statements: list[ast.stmt]) -> tuple[str, str] | None:
     """(module, name there or "") that a name is imported from; None when it is bound in another way."""
     if len(statements) != 1 or not isinstance(statements[0], (ast.Import, ast.ImportFrom)):
         return None
     statement = statements[0]
     for alias in statement.names:
-        if (
-            alias.asname or alias.name.partition(".")[0]
-            if isinstance(statement, ast.Import)
-            else alias.asname or alias.name
-        ) == name:
+        if (alias.asname or alias.name.partition(".")[0] if isinstance(statement, ast.Import) else alias.asname or alias.name) == name:
             if isinstance(statement, ast.Import):
                 return (alias.name if alias.asname else alias.name.partition(".")[0]), ""
             return table.resolve_relative(module, statement), alias.name

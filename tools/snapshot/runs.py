@@ -125,10 +125,7 @@ class Recorder:
         for name in {name for _, node in runs for name in node["w"]}:
             paths = list(dict.fromkeys(path for _, node in runs for path in node["w"].get(name, ())))
             made.setdefault("w", {})[name] = {
-                path: merge(
-                    [(c, node["w"].get(name, {}).get(path, KEEP)) for c, node in passed], self._default
-                )
-                for path in paths
+                path: merge([(c, node["w"].get(name, {}).get(path, KEEP)) for c, node in passed], self._default) for path in paths
             }
         return made
 
@@ -177,9 +174,7 @@ class Recorder:
                 marks[id(arguments[name])] = {"$": name}
         shadows: dict[str, Instance] = {}
         for name, paths in effects.items():
-            shadow = shadows[name] = self._shadow(
-                name, paths, without[1] if without is not None and without[0] == name else None
-            )
+            shadow = shadows[name] = self._shadow(name, paths, without[1] if without is not None and without[0] == name else None)
             for key, value in fixed.items():
                 if key.partition(".")[0] == name:
                     shadow.attrs[key.partition(".")[2]] = value.sample if isinstance(value, Other) else value
@@ -187,11 +182,7 @@ class Recorder:
             arguments[name] = shadows[name]
         world.gpu = fixed.get("@gpu")
         world.env_known = "%" in fixed
-        world.env = (
-            {}
-            if world.env_known
-            else {name: Unknown(f"the environment variable {name}") for name in variables}
-        )
+        world.env = {} if world.env_known else {name: Unknown(f"the environment variable {name}") for name in variables}
         only = {p.arg for p in function.node.args.posonlyargs}
         args = [arguments[p.arg] for p in function.node.args.posonlyargs if p.arg in arguments]
         kwargs = {name: value for name, value in arguments.items() if name not in only}
@@ -200,9 +191,7 @@ class Recorder:
         def evaluate() -> Any:
             try:
                 result: Any = call(machine, function, args, kwargs, None, machine_frame(machine))
-                writes.update(
-                    {name: self._writes(shadows[name], paths, marks) for name, paths in effects.items()}
-                )
+                writes.update({name: self._writes(shadows[name], paths, marks) for name, paths in effects.items()})
                 return self.encoder.node(result, marks, sharing=False)
             except Raised as raised:
                 return {"!": [exception_name(raised.value), "megatron-bridge itself raises it"]}
@@ -276,9 +265,7 @@ class Recorder:
                     break
                 inner = owner.attrs.get(step)
                 if not isinstance(inner, Instance):
-                    inner = owner.attrs[step] = self.machine.new_instance(
-                        None, f"an attribute of the argument {name}"
-                    )
+                    inner = owner.attrs[step] = self.machine.new_instance(None, f"an attribute of the argument {name}")
                 owner = inner
         return made
 
@@ -304,11 +291,7 @@ def _agreed(run: Run, other: Run, without: tuple[str, str]) -> Run:
     """What two runs under the same conditions agree on; below the section that one lacks, the other knows."""
     conditions, tree = run
     name, section = without
-    result = (
-        tree["r"]
-        if canonical(tree["r"]) == canonical(other[1]["r"])
-        else unknown_node(f"it depends on {section}")
-    )
+    result = tree["r"] if canonical(tree["r"]) == canonical(other[1]["r"]) else unknown_node(f"it depends on {section}")
     writes: dict[str, Any] = {}
     for parameter in {**tree["w"], **other[1]["w"]}:
         ours, theirs = tree["w"].get(parameter, {}), other[1]["w"].get(parameter, {})
@@ -316,7 +299,5 @@ def _agreed(run: Run, other: Run, without: tuple[str, str]) -> Run:
         for path in {**ours, **theirs}:
             one, two = ours.get(path, KEEP), theirs.get(path, KEEP)
             below = parameter == name and path.startswith(f"{section}.")
-            table[path] = (
-                one if below or canonical(one) == canonical(two) else unknown_node(f"it depends on {section}")
-            )
+            table[path] = one if below or canonical(one) == canonical(two) else unknown_node(f"it depends on {section}")
     return conditions, {"r": result, "w": writes}

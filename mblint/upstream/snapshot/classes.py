@@ -94,9 +94,7 @@ def _add_fields(part: Any, cls: ClassValue, record: dict[str, Any], keyword_only
     cls.field_map = fields
 
 
-def _fresh(
-    part: Any, data: Any, machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any
-) -> Any:
+def _fresh(part: Any, data: Any, machine: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
     return part.values.default(data)
 
 
@@ -111,52 +109,30 @@ def _add_methods(part: Any, cls: ClassValue, record: dict[str, Any]) -> None:
         if special is not None:
             method = Builtin(f"method:{name}", special)
         else:
-            work = (
-                _unknown_constructor if name == "__init__" else partial(change_arguments, full_name, effects)
-            )
+            work = _unknown_constructor if name == "__init__" else partial(change_arguments, full_name, effects)
             method = native(cls.module, f"{cls.qualname}.{name}", parameters, work, cls)
-        space[name] = (
-            StaticMethod(method) if name in static else ClassMethod(method) if name in of_class else method
-        )
+        space[name] = StaticMethod(method) if name in static else ClassMethod(method) if name in of_class else method
     for name, (data, settable) in record.get("p", {}).items():
-        getter = native(
-            cls.module, f"{cls.qualname}.{name}", "(self)", partial(_property, part, name, data), cls
-        )
-        setter = (
-            native(cls.module, f"{cls.qualname}.{name}", "(self, value)", partial(_forget_all, name), cls)
-            if settable
-            else None
-        )
+        getter = native(cls.module, f"{cls.qualname}.{name}", "(self)", partial(_property, part, name, data), cls)
+        setter = native(cls.module, f"{cls.qualname}.{name}", "(self, value)", partial(_forget_all, name), cls) if settable else None
         space[name] = Property(getter, setter)
     if "post" in record and "__post_init__" in record.get("m", ()):
         parameters = record["m"]["__post_init__"][0]
-        space["__post_init__"] = native(
-            cls.module, f"{cls.qualname}.__post_init__", parameters, _post_init, cls
-        )
+        space["__post_init__"] = native(cls.module, f"{cls.qualname}.__post_init__", parameters, _post_init, cls)
     if "init" in record:
         work = partial(_construct, part, record["init"])
         defaults = tuple([part.values.default(data) for data in record["init"].get("d", ())])
-        space["__init__"] = native(
-            cls.module, f"{cls.qualname}.__init__", record["init"]["a"], work, cls, defaults
-        )
+        space["__init__"] = native(cls.module, f"{cls.qualname}.__init__", record["init"]["a"], work, cls, defaults)
     if "sync" in record:
         work = partial(_set_both, {**record["sync"], **{b: a for a, b in record["sync"].items()}})
-        space["__setattr__"] = native(
-            cls.module, f"{cls.qualname}.__setattr__", "(self, name, value)", work, cls
-        )
+        space["__setattr__"] = native(cls.module, f"{cls.qualname}.__setattr__", "(self, name, value)", work, cls)
     if "to" in record:
         names = "(self, name, value)"
-        space["__setattr__"] = native(
-            cls.module, f"{cls.qualname}.__setattr__", names, partial(_pass_on, record["to"]), cls
-        )
-        space["__getattr__"] = native(
-            cls.module, f"{cls.qualname}.__getattr__", "(self, name)", partial(_ask, record["to"]), cls
-        )
+        space["__setattr__"] = native(cls.module, f"{cls.qualname}.__setattr__", names, partial(_pass_on, record["to"]), cls)
+        space["__getattr__"] = native(cls.module, f"{cls.qualname}.__getattr__", "(self, name)", partial(_ask, record["to"]), cls)
 
 
-def _property(
-    part: Any, name: str, data: Any, function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame
-) -> Any:
+def _property(part: Any, name: str, data: Any, function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame) -> Any:
     if data is None:
         return Unknown(f"the property {name} is not evaluated without source")
     call = Call(frame=frame)
@@ -192,9 +168,7 @@ def _record_of(cls: object) -> dict[str, Any] | None:
     return record
 
 
-def change_fields(
-    part: Any, receiver: Instance, table: dict[str, Any] | None, function: Any, site: Any, frame: Frame
-) -> None:
+def change_fields(part: Any, receiver: Instance, table: dict[str, Any] | None, function: Any, site: Any, frame: Frame) -> None:
     """Set the fields of a table, each from the values that the object has now."""
     machine: Machine = part.snapshot.machine
     if table is None:
@@ -220,9 +194,7 @@ def _unknown_constructor(function: FunctionValue, bound: dict[str, Any], site: A
             receiver.attrs.setdefault(name, Unknown(f"{function.full_name} is not evaluated without source"))
 
 
-def _construct(
-    part: Any, record: dict[str, Any], function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame
-) -> None:
+def _construct(part: Any, record: dict[str, Any], function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame) -> None:
     """A constructor that somebody wrote: attributes from arguments, the others at their defaults."""
     machine: Machine = part.snapshot.machine
     receiver = bound["self"]
@@ -233,9 +205,7 @@ def _construct(
     sites = _keyword_sites(site)
     wrong = [name for name in extra if name not in record["k"]]
     if wrong:
-        machine.implicit(
-            TypeError, f"{receiver.cls.name}() got an unexpected keyword argument '{wrong[0]}'", site, frame
-        )
+        machine.implicit(TypeError, f"{receiver.cls.name}() got an unexpected keyword argument '{wrong[0]}'", site, frame)
     for name, data in record["v"].items():
         value = part.values.value(data, call)
         if value is MISSING:
@@ -260,9 +230,7 @@ def _keyword_sites(site: Any) -> dict[str, Any]:
 # --- attribute hooks --------------------------------------------------------------------------------------
 
 
-def _set_both(
-    pairs: dict[str, str], function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame
-) -> None:
+def _set_both(pairs: dict[str, str], function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame) -> None:
     """Set an attribute, and the one that always has the same value once it is there."""
     machine = machine_of(function)
     receiver, name, value = bound["self"], bound["name"], bound["value"]
@@ -291,9 +259,7 @@ def _ask(inner: str, function: FunctionValue, bound: dict[str, Any], site: Any, 
     target = receiver.attrs.get(inner)
     if isinstance(target, Instance):
         return get_attribute(machine, target, name, site, frame)
-    return machine.implicit(
-        AttributeError, f"'{receiver.cls.name}' object has no attribute '{name}'", site, frame
-    )
+    return machine.implicit(AttributeError, f"'{receiver.cls.name}' object has no attribute '{name}'", site, frame)
 
 
 def _has(target: Instance, name: str) -> bool:

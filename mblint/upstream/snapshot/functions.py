@@ -95,28 +95,20 @@ def make_function(part: Any, reference: str, record: dict[str, Any]) -> Function
         work: Work = partial(_evaluate, part, record)
     else:
         work = partial(change_arguments, f"{module_name}.{qualname}", record.get("e", {"*": "*"}))
-    function = native(
-        module, qualname, record.get("a", ANY), work, None, defaults, keyword_defaults, record.get("l", 1)
-    )
+    function = native(module, qualname, record.get("a", ANY), work, None, defaults, keyword_defaults, record.get("l", 1))
     if special is not None and function.code is not None:
         function.code.special = special
     return function
 
 
-def _evaluate(
-    part: Any, record: dict[str, Any], function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame
-) -> Any:
+def _evaluate(part: Any, record: dict[str, Any], function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame) -> Any:
     """The result of a call, with the arguments put in."""
     trace = (site, frame.trace) if site is not None else frame.trace
     place = Site(function.module, function.node, function.qualname)
     call = Call(bound, place, trace, site, frame)
     for parameter, writes in record.get("w", {}).items():
         _write_paths(part, bound.get(parameter), writes, call, SimpleNamespace(trace=trace))
-    return (
-        part.values.value(record["r"], call)
-        if "r" in record
-        else Unknown(f"{function.name}() is not evaluated without source")
-    )
+    return part.values.value(record["r"], call) if "r" in record else Unknown(f"{function.name}() is not evaluated without source")
 
 
 def _write_paths(part: Any, target: Any, writes: dict[str, Any], call: Call, frame: Any) -> None:

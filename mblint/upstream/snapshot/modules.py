@@ -218,10 +218,7 @@ class SnapshotModule:
         """The global names, those of `import *` aside."""
         record = self.record
         own = {
-            ref.partition(":")[2]
-            for kind in ("functions", "classes")
-            for ref in self.part.data[kind]
-            if ref.startswith(f"{self.name}:")
+            ref.partition(":")[2] for kind in ("functions", "classes") for ref in self.part.data[kind] if ref.startswith(f"{self.name}:")
         }
         return {
             *own,

@@ -119,11 +119,7 @@ class Values:
         else:
             actual = _argument_value(call, name)
         if type(wanted) is dict and "other" in wanted:
-            return (
-                actual is not MISSING
-                and type(actual) is not Unknown
-                and not any(_same(actual, one) for one in wanted["other"])
-            )
+            return actual is not MISSING and type(actual) is not Unknown and not any(_same(actual, one) for one in wanted["other"])
         if type(wanted) is dict and "given" in wanted:
             return actual is not MISSING
         if type(wanted) is dict and "not" in wanted:
@@ -167,15 +163,11 @@ def _set(values: Values, data: Any, call: Call) -> Any:
 
 
 def _mapping(values: Values, data: Any, call: Call) -> Any:
-    return values.machine.born(
-        TrackedDict({name: values.value(held, call) for name, held in data["m"].items()})
-    )
+    return values.machine.born(TrackedDict({name: values.value(held, call) for name, held in data["m"].items()}))
 
 
 def _pairs(values: Values, data: Any, call: Call) -> Any:
-    return values.machine.born(
-        TrackedDict({values.value(key, call): values.value(held, call) for key, held in data["d"]})
-    )
+    return values.machine.born(TrackedDict({values.value(key, call): values.value(held, call) for key, held in data["d"]}))
 
 
 def _partial(values: Values, data: Any, call: Call) -> Any:
@@ -241,9 +233,7 @@ def _library_object(values: Values, data: Any, call: Call) -> Any:
     return made
 
 
-def fill_defaults(
-    snapshot: Snapshot, cls: ClassValue, attrs: dict[str, Any], given: Mapping[str, Any]
-) -> None:
+def fill_defaults(snapshot: Snapshot, cls: ClassValue, attrs: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Give an instance the defaults of its fields, without what __post_init__ would do."""
     if not cls.dataclass:
         return
