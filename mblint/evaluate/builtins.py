@@ -25,6 +25,7 @@ from mblint.evaluate.values import (
     Builtin,
     BuiltinClass,
     ClassValue,
+    DictView,
     EnumMember,
     External,
     FunctionValue,
@@ -51,6 +52,8 @@ def builtin(name: str) -> Callable[[Any], Any]:
 @builtin("len")
 def _len(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
     (value,) = args
+    if type(value) is DictView:
+        value = value.owner
     if isinstance(value, (list, tuple)):
         return Unknown("the length of a list that is not known") if ops.has_rest(value) else len(value)
     if isinstance(value, (set, frozenset)):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mblint.evaluate.budget import Limits
+from mblint.evaluate.joining import maybe_absent, there
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown, like, possibly, rest
 from mblint.evaluate.values import (
@@ -13,6 +14,7 @@ from mblint.evaluate.values import (
     BoundMethod,
     BuiltinClass,
     ClassValue,
+    DictView,
     EnumMember,
     External,
     Instance,
@@ -55,8 +57,9 @@ def walk(machine: Machine, value: Any, site: Any, frame: Any) -> Iterable[Any] |
     if kind is KnownIterator:
         return _advancing(machine, value)
     if isinstance(value, dict):
-        keys = _elements(machine, value, site, frame)
-        return _checked(machine, value, keys, site, frame) if type(keys) is not Unknown else keys
+        return _checked(machine, value, dict_keys(value), site, frame)
+    if kind is DictView:
+        return _checked(machine, value.owner, view_elements(value), site, frame)
     return iterate(machine, value, site, frame)
 
 
@@ -136,6 +139,8 @@ def _elements(machine: Machine, value: Any, site: Any, frame: Any) -> Items | Un
         return like(value)
     if isinstance(value, dict):
         return dict_keys(value)
+    if type(value) is DictView:
+        return view_elements(value)
     if isinstance(value, (set, frozenset)):
         return set_elements(value)
     if isinstance(value, (str, bytes, list)):
@@ -171,6 +176,25 @@ def dict_keys(value: dict[Any, Any]) -> list[Any]:
         else:
             found.append(key)
     return found
+
+
+def view_elements(view: DictView) -> list[Any]:
+    """The elements of a view of a dict, as they are now."""
+    owner = view.owner
+    if view.kind == "keys":
+        return dict_keys(owner)
+    if view.kind == "values":
+        return [_entry(key, value, value) for key, value in owner.items()]
+    return [_entry(key, value, (key, value)) for key, value in owner.items()]
+
+
+def _entry(key: Any, value: Any, shown: Any) -> Any:
+    """An entry as an element: one that may not be there, or that stands for many, says so."""
+    if key is REST:
+        return rest(value.reason, value.span, value.reach)
+    if maybe_absent(value):
+        return possibly(there(value) if shown is value else (key, there(value)), value.reason, value.span)
+    return shown
 
 
 def set_elements(value: set[Any] | frozenset[Any]) -> list[Any]:

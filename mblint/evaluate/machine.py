@@ -242,9 +242,13 @@ class Machine(Budget):
 
     # --- failures ----------------------------------------------------------------------------------------------
 
-    def implicit(self, type_: type[BaseException], message: str, site: Any, frame: Any) -> object:
+    def missing_key(self, key: object, site: Any, frame: Any) -> object:
+        """Python would raise KeyError here."""
+        return self.implicit(KeyError, key.partial or "?" if type(key) is Unknown else repr(key), site, frame, (key,))
+
+    def implicit(self, type_: type[BaseException], message: str, site: Any, frame: Any, args: tuple[Any, ...] | None = None) -> object:
         """Python itself would raise here. Returns the value to go on with when that is wanted."""
-        value = ExceptionValue(type_, (message,))
+        value = ExceptionValue(type_, ((message,) if message else ()) if args is None else args)
         if self.catches(value):
             raise Raised(value, site, frame.trace)
         if self.speculation or frame.blamed:

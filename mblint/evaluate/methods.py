@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mblint.evaluate.iteration import chance_order, dict_keys, iterate
+from mblint.evaluate.iteration import chance_order, iterate
 from mblint.evaluate.joining import MUTABLE, join_values, maybe_absent, there
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.predicates import any_of, equal, has_rest
 from mblint.evaluate.subscripts import find_key
-from mblint.evaluate.texts import show, text_of
-from mblint.evaluate.unknown import Unknown, like, possibly, rest
-from mblint.evaluate.values import MISSING, REST, EnumMember, External, Instance, KnownIterator, TrackedDict
+from mblint.evaluate.texts import text_of
+from mblint.evaluate.unknown import Unknown, like, rest
+from mblint.evaluate.values import MISSING, REST, DictView, EnumMember, External, Instance, KnownIterator, TrackedDict
 
 PURE_LIST = frozenset({"index", "count", "copy"})
 CHANGES_LIST = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse"})
@@ -137,12 +137,8 @@ def call_tuple(machine: Machine, target: tuple[Any, ...], name: str, args: list[
 def call_dict(machine: Machine, target: dict[Any, Any], name: str, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any) -> Any:
     if name == "get":
         return _get(target, args[0], args[1] if len(args) > 1 else kwargs.get("default"))
-    if name == "keys":
-        return machine.born(dict_keys(target))
-    if name == "values":
-        return machine.born([_entry(k, v, v) for k, v in target.items()])
-    if name == "items":
-        return machine.born([_entry(k, v, (k, v)) for k, v in target.items()])
+    if name in ("keys", "values", "items"):
+        return DictView(target, name)
     if name == "copy":
         made: Any = target.empty() if isinstance(target, TrackedDict) else type(target)()
         machine.born(made)
@@ -174,17 +170,8 @@ def call_dict(machine: Machine, target: dict[Any, Any], name: str, args: list[An
         machine.havoc(target, "an entry that is not known was taken out")
         return Unknown("an entry that is not known")
     if not target:
-        return machine.implicit(KeyError, "'popitem(): dictionary is empty'", site, frame)
+        return machine.missing_key("popitem(): dictionary is empty", site, frame)
     return target.popitem()
-
-
-def _entry(key: Any, value: Any, shown: Any) -> Any:
-    """An entry as an element: one that may not be there, or that stands for many, says so."""
-    if key is REST:
-        return rest(value.reason, value.span, value.reach)
-    if maybe_absent(value):
-        return possibly(there(value) if shown is value else (key, there(value)), value.reason, value.span)
-    return shown
 
 
 def _get(target: dict[Any, Any], key: Any, default: Any) -> Any:
@@ -227,8 +214,7 @@ def _pop_entry(machine: Machine, target: dict[Any, Any], args: list[Any], kwargs
     if found is MISSING:
         if len(args) > 1:
             return args[1]
-        text = text_of(machine, args[0], "r")
-        return machine.implicit(KeyError, text if isinstance(text, str) else "?", site, frame)
+        return machine.missing_key(args[0], site, frame)
     target.pop(args[0], None)
     if maybe_absent(found):
         return join_values([there(found), *args[1:2]], found.reason)
@@ -311,7 +297,7 @@ def call_set(machine: Machine, target: Any, name: str, args: list[Any], kwargs: 
             machine.havoc(target, "an element that is not known was removed")
             return None
         if name == "remove" and item not in target:
-            return machine.implicit(KeyError, show(item), site, frame)
+            return machine.missing_key(item, site, frame)
         target.discard(item)
         return None
     others = []
@@ -339,7 +325,7 @@ def call_set(machine: Machine, target: Any, name: str, args: list[Any], kwargs: 
 
 def _pop_element(machine: Machine, target: set[Any], site: Any, frame: Any) -> Any:
     if not target:
-        return machine.implicit(KeyError, "'pop from an empty set'", site, frame)
+        return machine.missing_key("pop from an empty set", site, frame)
     if chance_order(target):
         parts = mutable_parts(target)
         target.clear()

@@ -1,7 +1,8 @@
 """Modules: where their source is, and their global names, evaluated one by one when somebody asks.
 
 Nothing is imported. A module's top-level statements are indexed by the names that they bind; looking a name up
-runs just the statements that bind it, in order, and each at most once.
+runs just the statements that bind it, in order, and each at most once. Where the order of statements matters, because
+they change what others made, they are run together as they stand (see ordering.py).
 """
 
 from __future__ import annotations
@@ -11,122 +12,21 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mblint.evaluate.ordering import Order, bound_names
+from mblint.evaluate.source import MAX_SOURCE_BYTES, SourceError, parse_source, split_lines
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, External
 
 if TYPE_CHECKING:
     from mblint.evaluate.machine import Machine
 
-MAX_SOURCE_BYTES = 5_000_000
-
-
-class SourceError(Exception):
-    """A file that cannot be read or parsed; `line` counts from 1."""
-
-    def __init__(self, path: str, line: int, message: str) -> None:
-        super().__init__(message)
-        self.path = path
-        self.line = line
-        self.message = message
-
-
-def parse_source(path: str, data: bytes | str | None = None) -> tuple[str, ast.Module]:
-    """The text and tree of a Python file; `data` replaces the file's content. Raises SourceError."""
-    try:
-        if data is None:
-            if not os.path.isfile(path):
-                raise SourceError(path, 1, "not a regular file")
-            if os.path.getsize(path) > MAX_SOURCE_BYTES:
-                raise SourceError(path, 1, f"larger than {MAX_SOURCE_BYTES // 1_000_000} MB, not read")
-            with open(path, "rb") as handle:
-                data = handle.read()
-    except OSError as error:
-        raise SourceError(path, 1, f"cannot be read: {error.strerror or error}") from None
-    if isinstance(data, str):
-        # Decoded already: a coding line in it says nothing any more.
-        return data, _parsed(path, data)
-    if len(data) > MAX_SOURCE_BYTES:
-        raise SourceError(path, 1, f"larger than {MAX_SOURCE_BYTES // 1_000_000} MB, not read")
-    if b"\0" in data:
-        raise SourceError(path, data[: data.index(b"\0")].count(b"\n") + 1, "holds a NUL byte, so it is not Python source")
-    tree = _parsed(path, data)
-    encoding = "utf-8-sig"
-    if b"coding" in data[:200]:
-        import io
-        import tokenize
-
-        try:
-            encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
-        except SyntaxError:
-            encoding = "utf-8"
-    return data.decode(encoding, "replace"), tree
-
-
-def _parsed(path: str, data: bytes | str) -> ast.Module:
-    try:
-        return ast.parse(data, filename=path)
-    except SyntaxError as error:
-        raise SourceError(path, error.lineno or 1, f"syntax error: {error.msg}") from None
-    except (ValueError, UnicodeDecodeError, LookupError) as error:
-        raise SourceError(path, 1, f"cannot be decoded: {error}") from None
-    except (RecursionError, MemoryError):
-        raise SourceError(path, 1, "nested too deeply to be parsed") from None
-
-
-def _bound_names(statement: ast.stmt, into: set[str]) -> None:
-    """Names that a top-level statement can bind, including those inside if/try/with/for."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        into.add(statement.name)
-    elif isinstance(statement, ast.Import):
-        for alias in statement.names:
-            into.add(alias.asname or alias.name.partition(".")[0])
-    elif isinstance(statement, ast.ImportFrom):
-        for alias in statement.names:
-            into.add(alias.asname or alias.name)
-    elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete)):
-        targets = statement.targets if isinstance(statement, (ast.Assign, ast.Delete)) else [statement.target]
-        for target in targets:
-            for node in ast.walk(target):
-                if isinstance(node, ast.Name):
-                    into.add(node.id)
-    elif isinstance(statement, (ast.If, ast.While, ast.For, ast.AsyncFor)):
-        if not isinstance(statement, (ast.If, ast.While)):
-            for node in ast.walk(statement.target):
-                if isinstance(node, ast.Name):
-                    into.add(node.id)
-        for part in [*statement.body, *statement.orelse]:
-            _bound_names(part, into)
-    elif isinstance(statement, ast.Try):
-        for part in [*statement.body, *(s for h in statement.handlers for s in h.body), *statement.orelse, *statement.finalbody]:
-            _bound_names(part, into)
-    elif isinstance(statement, (ast.With, ast.AsyncWith)):
-        for part in statement.body:
-            _bound_names(part, into)
-
-
-def _has_effect(statement: ast.stmt, local_functions: set[str]) -> bool:
-    """Whether a top-level statement may change a container that another statement made."""
-    if isinstance(statement, ast.Expr):
-        return isinstance(statement.value, ast.Call)
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        for decorator in statement.decorator_list:
-            callee = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if isinstance(callee, ast.Name) and callee.id in local_functions:
-                return True
-        return False
-    if isinstance(statement, ast.AugAssign):
-        return True
-    if isinstance(statement, ast.Assign):
-        return any(isinstance(target, (ast.Subscript, ast.Attribute)) for target in statement.targets)
-    return isinstance(statement, (ast.For, ast.While, ast.With))
-
 
 class Module:
     """One module of evaluated source."""
 
     __slots__ = (
-        "_columns", "binders", "done", "effects", "is_package", "name", "path", "ready", "relative_path", "running", "stars", "table",
-        "text", "tree", "vars",
+        "_columns", "_order", "binders", "done", "is_package", "name", "path", "positions", "relative_path", "running", "stars",
+        "table", "text", "tree", "vars",
     )  # fmt: skip
 
     def __init__(self, table: ModuleTable, name: str, path: str, is_package: bool, data: bytes | str | None = None) -> None:
@@ -137,29 +37,25 @@ class Module:
         self.relative_path = name.replace(".", "/") + ("/__init__.py" if is_package else ".py")
         self.text, self.tree = parse_source(path, data)
         self._columns: list[str] | None = None
+        self._order: Order | None = None
         self.vars: dict[str, Any] = {"__name__": name, "__file__": path}
         self.done: set[int] = set()
         self.running: set[int] = set()
-        self.ready = False
         self.binders: dict[str, list[ast.stmt]] = {}
+        self.positions: dict[int, int] = {}
         self.stars: list[ast.ImportFrom] = []
-        self.effects: list[ast.stmt] = []
-        functions = {s.name for s in self.tree.body if isinstance(s, ast.FunctionDef)}
-        for statement in self.tree.body:
+        for position, statement in enumerate(self.tree.body):
+            self.positions[id(statement)] = position
             if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
                 self.stars.append(statement)
                 continue
-            names: set[str] = set()
-            _bound_names(statement, names)
-            for bound in names:
+            for bound in bound_names(statement):
                 self.binders.setdefault(bound, []).append(statement)
-            if _has_effect(statement, functions):
-                self.effects.append(statement)
 
     def character_column(self, line: int, byte_column: int) -> int:
         """The ast counts columns in UTF-8 bytes; people count characters."""
         if self._columns is None:
-            self._columns = self.text.splitlines()
+            self._columns = split_lines(self.text)
         if not 0 < line <= len(self._columns):
             return byte_column
         content = self._columns[line - 1]
@@ -169,30 +65,44 @@ class Module:
 
     def lookup(self, name: str) -> Any:
         """The value of a global name, or MISSING."""
-        found = self.vars.get(name, MISSING)
-        if found is not MISSING and name not in self.binders:
-            return found
         statements = self.binders.get(name)
         if statements is None:
-            return self._elsewhere(name)
-        for statement in statements:
-            if id(statement) not in self.done:
-                self.run(statement)
-        found = self.vars.get(name, MISSING)
-        if not self.ready and self.effects and isinstance(found, (dict, list, set)):
-            self.ready = True
-            for statement in self.effects:
-                if id(statement) not in self.done:
-                    self.run(statement)
             found = self.vars.get(name, MISSING)
-        if found is MISSING and self.stars:
-            return self._elsewhere(name)
+            return found if found is not MISSING else self._elsewhere(name)
+        last = statements[-1]
+        if id(last) not in self.done:
+            order = self._order
+            if order is None:
+                order = self._order = Order(self.tree.body, self.binders)
+            if name in order.names:
+                self._run_in_order(order, name)
+            else:
+                for statement in statements:
+                    self.run(statement)
+        found = self.vars.get(name, MISSING)
+        if self.stars and (found is MISSING or self.positions[id(self.stars[-1])] > self.positions[id(last)]):
+            later = self._elsewhere(name, (found is not MISSING and self.positions[id(last)]) or -1)
+            return later if later is not MISSING else found
         return found
+
+    def _run_in_order(self, order: Order, name: str) -> None:
+        """Run the statements that depend on each other's order; inside that, what comes later is run when it is asked for
+        and has no value yet."""
+        if order.started:
+            if name not in self.vars:
+                for statement in self.binders[name]:
+                    self.run(statement)
+                    if name in self.vars:
+                        break
+            return
+        order.started = True
+        for statement in order.statements:
+            self.run(statement)
 
     def run(self, statement: ast.stmt) -> None:
         """Execute one top-level statement, once."""
         key = id(statement)
-        if key in self.running:
+        if key in self.running or key in self.done:
             return
         self.running.add(key)
         try:
@@ -201,28 +111,34 @@ class Module:
         finally:
             self.running.discard(key)
 
-    def _elsewhere(self, name: str) -> Any:
-        """Names from `import *`, submodules of a package, module attributes."""
+    def _elsewhere(self, name: str, after: int = -1) -> Any:
+        """Names from `import *` that stands after a position, submodules of a package."""
         for star in reversed(self.stars):
-            source = self.table.resolve_relative(self, star)
-            other = self.table.find(source)
+            if self.positions[id(star)] < after:
+                break
+            other = self.table.find(self.table.resolve_relative(self, star))
             if isinstance(other, Module):
-                if name.startswith("_") and "__all__" not in other.binders:
+                if not other.exports(name):
                     continue
-                value = other.lookup(name)
-                if value is not MISSING:
-                    return value
-            elif other is None or isinstance(other, External):
+            elif not getattr(other, "is_data", False) or name.startswith("_"):
                 continue
-            elif getattr(other, "is_data", False) and not name.startswith("_"):
-                value = other.lookup(name)
-                if value is not MISSING:
-                    return value
-        if self.is_package:
+            value = other.lookup(name)
+            if value is not MISSING:
+                return value
+        if self.is_package and after < 0:
             submodule = self.table.find(f"{self.name}.{name}")
             if submodule is not None:
                 return submodule
         return MISSING
+
+    def exports(self, name: str) -> bool:
+        """Whether `import *` brings a name: what __all__ lists, else what does not begin with an underscore."""
+        if "__all__" not in self.binders:
+            return not name.startswith("_")
+        listed = self.lookup("__all__")
+        if isinstance(listed, (list, tuple)) and all(isinstance(held, str) for held in listed):
+            return name in listed
+        return True
 
     def star_is_open(self) -> bool:
         """True when a star import comes from a library that is not evaluated: any name may exist."""
@@ -387,3 +303,6 @@ class Namespace:
 
 def unresolved(name: str) -> Unknown:
     return Unknown(f"{name} was not found")
+
+
+__all__ = ["MAX_SOURCE_BYTES", "Module", "ModuleTable", "Namespace", "SourceError", "parse_source", "unresolved"]

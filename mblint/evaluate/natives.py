@@ -218,7 +218,7 @@ def _format(machine: Machine, target: str, args: list[Any], kwargs: dict[Any, An
         elif field in kwargs:
             value = kwargs[field]
         else:
-            return machine.implicit(KeyError, repr(field), site, frame)
+            return machine.missing_key(field, site, frame)
         if conversion:
             value = text_of(machine, value, conversion)
         rendered = format_value(machine, value, how or "", site, frame)

@@ -227,9 +227,9 @@ def _class_fact(cls: ClassValue, name: str) -> Any:
     if name == "__dataclass_fields__" and cls.dataclass:
         return dict(cls.field_map)
     if name == "__mro__":
-        return cls.cached_mro
+        return (*cls.cached_mro, BuiltinClass(object)) if BuiltinClass(object) not in cls.cached_mro else cls.cached_mro
     if name == "mro":
-        return Builtin("mro", lambda *_: list(cls.cached_mro))
+        return Builtin("mro", lambda *_: list(_class_fact(cls, "__mro__")))
     if name == "__bases__":
         return cls.bases
     if name == "__doc__":

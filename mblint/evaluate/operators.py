@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mblint.evaluate.budget import Limits
+from mblint.evaluate.iteration import iterate
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.predicates import (
     PLAIN,
@@ -30,6 +31,7 @@ from mblint.evaluate.values import (
     BoundMethod,
     BuiltinClass,
     ClassValue,
+    DictView,
     EnumMember,
     External,
     FunctionValue,
@@ -116,6 +118,8 @@ def binary(machine: Machine, kind: type[ast.operator], left: Any, right: Any, si
         left = left.value
     if type(right) is EnumMember and right.mixed:
         right = right.value
+    if type(left) is DictView or type(right) is DictView:
+        return _of_views(machine, kind, left, right, site, frame)
     if isinstance(left, NATIVE) and isinstance(right, NATIVE):
         return _native(machine, kind, function, left, right, site, frame)
     if kind is ast.BitOr and (isinstance(left, CLASS_LIKE) or left is None) and (isinstance(right, CLASS_LIKE) or right is None):
@@ -174,6 +178,20 @@ def _native(machine: Machine, kind: type[ast.operator], function: Any, left: Any
     if isinstance(result, (str, bytes, list, tuple, set)) and len(result) > 256:
         machine.check_size(len(result))
     return result
+
+
+def _of_views(machine: Machine, kind: type[ast.operator], left: Any, right: Any, site: Any, frame: Any) -> Any:
+    """Set operations on dict.keys() and dict.items()."""
+    sides = []
+    for side in (left, right):
+        elements = iterate(machine, side, site, frame)
+        if type(elements) is Unknown or any(type(element) is Unknown for element in elements):
+            return Unknown("a set with unknown elements")
+        try:
+            sides.append(set(elements))
+        except TypeError as error:
+            return machine.implicit(TypeError, str(error), site, frame)
+    return binary(machine, kind, sides[0], sides[1], site, frame)
 
 
 def _doubtful_sets(left: Any, right: Any) -> bool:

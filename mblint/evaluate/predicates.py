@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mblint.evaluate.iteration import view_elements
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown, like
 from mblint.evaluate.values import (
@@ -18,6 +19,7 @@ from mblint.evaluate.values import (
     BuiltinClass,
     ClassMethod,
     ClassValue,
+    DictView,
     EnumMember,
     External,
     FunctionValue,
@@ -48,6 +50,8 @@ def truth(machine: Machine, value: Any) -> bool | Unknown:
     kind = type(value)
     if kind is bool:
         return bool(value)
+    if kind is DictView:
+        value = value.owner
     if kind is Unknown:
         return value if value.options is None else of_options(value, lambda option: truth(machine, option))
     if kind in PLAIN or isinstance(value, range):
@@ -145,6 +149,8 @@ def equal(left: Any, right: Any, depth: int = 0) -> bool | Unknown:
         return all_of(a is b if a is b and type(a) is not Unknown else equal(a, b, depth + 1) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
         return _equal_dicts(left, right, depth)
+    if left_kind is DictView or right_kind is DictView:
+        return _equal_views(left, right, depth)
     if isinstance(left, (set, frozenset)) and isinstance(right, (set, frozenset)):
         if any(type(x) is Unknown for x in left) or any(type(x) is Unknown for x in right):
             return Unknown("comparison of a set with unknown elements")
@@ -165,6 +171,22 @@ def equal(left: Any, right: Any, depth: int = 0) -> bool | Unknown:
         return bool(left == right)
     except Exception:
         return Unknown("values that cannot be compared")
+
+
+def _equal_views(left: Any, right: Any, depth: int) -> bool | Unknown:
+    """Views of keys and items compare as sets; views of values are equal to themselves alone."""
+    sides = []
+    for side in (left, right):
+        if type(side) is DictView:
+            if side.kind == "values":
+                return False
+            elements = view_elements(side)
+            if any(type(e) is Unknown for e in elements) or side.kind == "items":
+                return Unknown("comparison of views of a dict")
+            sides.append(set(elements))
+        else:
+            sides.append(side)
+    return equal(sides[0], sides[1], depth + 1)
 
 
 def _equal_members(left: Any, right: Any, depth: int) -> bool | Unknown:
@@ -272,6 +294,8 @@ def contains(machine: Machine, container: Any, item: Any, site: Any, frame: Any)
     """item in container in three-valued logic."""
     if type(container) is Unknown:
         return of_options(container, lambda option: contains(machine, option, item, site, frame))
+    if type(container) is DictView:
+        container = container.owner if container.kind == "keys" else view_elements(container)
     if type(container) is EnumMember and container.mixed:
         container = container.value
     if isinstance(container, str):
@@ -362,6 +386,8 @@ def describe(value: Any) -> str:
         return "dict"
     if isinstance(value, KnownIterator):
         return "generator"
+    if isinstance(value, DictView):
+        return f"dict_{value.kind}"
     if isinstance(value, Partial):
         return "functools.partial"
     return type(value).__name__

@@ -48,7 +48,7 @@ def get_item(machine: Machine, container: Any, index: Any, site: Any, frame: Any
     if isinstance(container, ClassValue):
         if container.is_enum and isinstance(index, str):
             member = container.enum_members.get(index)
-            return member if member is not None else machine.implicit(KeyError, repr(index), site, frame)
+            return member if member is not None else machine.missing_key(index, site, frame)
         return container
     if isinstance(container, (BuiltinClass, UnionValue)):
         return container
@@ -127,10 +127,7 @@ def _get_entry(machine: Machine, container: dict[Any, Any], index: Any, site: An
         return hook(machine, index, site, frame)
     if isinstance(index, (list, dict, set)):
         return machine.implicit(TypeError, f"unhashable type: '{describe(index)}'", site, frame)
-    from mblint.evaluate.texts import text_of
-
-    text = text_of(machine, index, "r")
-    return machine.implicit(KeyError, text if isinstance(text, str) else "?", site, frame)
+    return machine.missing_key(index, site, frame)
 
 
 def _get_from_options(machine: Machine, container: Unknown, index: Any, site: Any, frame: Any) -> Any:
@@ -272,7 +269,7 @@ def delete_item(machine: Machine, container: Any, index: Any, site: Any, frame: 
                 return
             del container[index]
         except KeyError:
-            machine.implicit(KeyError, repr(index), site, frame)
+            machine.missing_key(index, site, frame)
         except IndexError:
             machine.implicit(IndexError, "list assignment index out of range", site, frame)
         except TypeError as error:

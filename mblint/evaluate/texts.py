@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from mblint.evaluate.budget import Limits
+from mblint.evaluate.iteration import view_elements
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.predicates import describe, machine_frame
 from mblint.evaluate.unknown import Unknown
@@ -14,6 +15,7 @@ from mblint.evaluate.values import (
     BoundMethod,
     BuiltinClass,
     ClassValue,
+    DictView,
     EnumMember,
     ExceptionValue,
     External,
@@ -55,6 +57,9 @@ def text_of(machine: Machine, value: Any, how: str = "s", depth: int = 0) -> str
         return _container(machine, value, depth)
     if isinstance(value, range):
         return repr(value)
+    if isinstance(value, DictView):
+        inner = _container(machine, view_elements(value), depth)
+        return f"dict_{value.kind}({inner})" if isinstance(inner, str) else inner
     if isinstance(value, Instance) and value.cls is not None:
         return _instance(machine, value, how)
     if isinstance(value, (FunctionValue, BoundMethod)):

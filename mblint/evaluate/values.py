@@ -360,6 +360,16 @@ class TrackedDict(dict[Any, Any]):
         return type(self)()
 
 
+class DictView:
+    """What dict.keys(), values() and items() give: it follows the dict."""
+
+    __slots__ = ("kind", "owner")
+
+    def __init__(self, owner: dict[Any, Any], kind: str) -> None:
+        self.owner = owner
+        self.kind = kind
+
+
 class Foreign:
     """An object of a library's class, of which nothing but the class is known."""
 

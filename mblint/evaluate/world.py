@@ -69,7 +69,7 @@ class World:
         machine.env_reads[name] = site
         if self.env_known:
             if default is MISSING and not quiet:
-                return machine.implicit(KeyError, repr(name), site, frame)
+                return machine.missing_key(name, site, frame)
             return default
         if machine.phase == 0 and explicit and default is not MISSING:
             return default

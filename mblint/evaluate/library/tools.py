@@ -279,11 +279,8 @@ class DefaultDict(TrackedDict):
 
     def missing(self, machine: Machine, key: Any, site: Any, frame: Any) -> Any:
         """The value that reading a missing key makes."""
-        from mblint.evaluate.texts import text_of
-
         if self.default_factory is None:
-            text = text_of(machine, key, "r")
-            return machine.implicit(KeyError, text if isinstance(text, str) else "?", site, frame)
+            return machine.missing_key(key, site, frame)
         value = call(machine, self.default_factory, [], {}, site, frame)
         machine.touch_entry(self, key)
         self[key] = value
