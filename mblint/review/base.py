@@ -281,7 +281,11 @@ def resolve(checker: Checker, launch: Launch, judged: bool) -> Past:
 
 
 def same(finding: Finding, other: Finding) -> bool:
-    """Whether two findings about a launch at two revisions say the same: rule, condition, and the value to blame or the words."""
+    """Whether two findings about a launch at two revisions say the same.
+
+    The rule, its condition and the keys have to be the same and the severity no higher; of an error the value to blame too: who
+    put one wrong value for another is told.
+    """
     if finding.rule != other.rule or (finding.condition or "") != (other.condition or ""):
         return False
     if SEVERITY_ORDER[finding.severity] > SEVERITY_ORDER[other.severity]:
@@ -290,6 +294,8 @@ def same(finding: Finding, other: Finding) -> bool:
         return True
     if not finding.keys or set(finding.keys) != set(other.keys):
         return False
+    if finding.severity != "error":
+        return True
     blamed = next(iter(finding.keys))
     return bool(finding.keys[blamed] == other.keys[blamed])
 
