@@ -13,6 +13,7 @@ from mblint.evaluate.modules import Module, ModuleTable
 from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance, TrackedDict
 from tools.snapshot.classes import ClassRecorder, is_wanted
 from tools.snapshot.encode import Encoder, reference
+from tools.snapshot.knobs import signature
 from tools.snapshot.runs import Recorder
 
 EVALUATED = (
@@ -90,7 +91,7 @@ class ModuleRecorder:
                 continue
             value = self._value(module, bound)
             if isinstance(value, FunctionValue) and value.module is module and value.qualname == bound:
-                if name.startswith(EVALUATED):
+                if name.startswith(EVALUATED) or signature(value).endswith("-> ConfigContainer"):
                     part["functions"][f"{name}:{bound}"] = self.recorder.record(value)
                 else:
                     functions.append(bound)
