@@ -20,17 +20,13 @@ COMMENT_BYTES = 60_000
 
 def grouped(report: DiffReport) -> list[tuple[LaunchDiff, list[str]]]:
     """Launches that a change does the same to, shown once with all their names."""
-    found: list[tuple[LaunchDiff, list[str]]] = []
+    found: dict[str, tuple[LaunchDiff, list[str]]] = {}
     for diff in report.launches:
-        bare = replace(diff, name="", before_name=None if diff.status != "renamed" else diff.before_name)
-        for other, names in found:
-            if replace(other, name="", before_name=None if other.status != "renamed" else other.before_name) == bare:
-                if diff.name not in names:
-                    names.append(diff.name)
-                break
-        else:
-            found.append((diff, [diff.name]))
-    return found
+        before = diff.before_name if diff.status == "renamed" else None
+        names = found.setdefault(repr(replace(diff, name="", before_name=before)), (diff, []))[1]
+        if diff.name not in names:
+            names.append(diff.name)
+    return list(found.values())
 
 
 def summary(report: DiffReport) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -17,6 +18,18 @@ from mblint.cli.main import main
 from mblint.launch.session import Session
 
 SESSIONS: dict[str, Session] = {}
+PLACE: dict[str, Path] = {}
+
+
+@pytest.fixture
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder, the same one for every test: what was read of upstream for it is still known."""
+    if "workplace" not in PLACE:
+        PLACE["workplace"] = tmp_path_factory.mktemp("place") / "my recipes"
+    folder = PLACE["workplace"]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture
@@ -31,7 +44,8 @@ def check(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         key = str(loaded.root)
         if key not in SESSIONS:
             located = common_run.upstream_of(argparse.Namespace(**{**vars(args), "upstream": str(upstream)}), loaded, paths)
-            SESSIONS.clear()
+            for other in [root for root in SESSIONS if root != str(PLACE.get("workplace"))]:
+                del SESSIONS[other]
             SESSIONS[key] = Session(located, roots, common_run.facts_of(loaded, located))
         SESSIONS[key].replace_sources({})
         return loaded, SESSIONS[key]

@@ -26,8 +26,8 @@ def ours_config():
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "my recipes"
+def repo(workplace: Path) -> Path:
+    folder = workplace
     (folder / "päckchen").mkdir(parents=True)
     (folder / "päckchen/ein rezept.py").write_text(RECIPE, encoding="utf-8")
     (folder / "mblint.toml").write_text('world-size = 64\nignore = ["MB717"]\nestimate = false\n')

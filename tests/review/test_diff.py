@@ -34,9 +34,8 @@ def second_config():
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "r"
-    folder.mkdir()
+def repo(workplace: Path) -> Path:
+    folder = workplace
     (folder / "recipes.py").write_text(RECIPES)
     (folder / "other.py").write_text(RECIPES.replace("first", "third").replace("second", "fourth"))
     (folder / "mblint.toml").write_text("world-size = 64\n")
