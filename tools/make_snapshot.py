@@ -20,9 +20,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from mblint.evaluate.calls import call  # noqa: E402
+from mblint.evaluate.errors import BudgetExceeded, NeedFork, Raised  # noqa: E402
+from mblint.evaluate.objects import get_attribute  # noqa: E402
+from mblint.evaluate.operators import machine_frame  # noqa: E402
 from mblint.judging.fields import upstream_texts  # noqa: E402
+from mblint.launch import providers  # noqa: E402
 from mblint.launch.session import Session, with_deep_stack  # noqa: E402
 from mblint.upstream.locate import Upstream, locate  # noqa: E402
+from mblint.upstream.models import ModelSource, shipped_models  # noqa: E402
 from mblint.upstream.snapshot.store import INDEX_BYTES  # noqa: E402
 from tools.snapshot.effects import EffectReader  # noqa: E402
 from tools.snapshot.encode import Encoder  # noqa: E402
@@ -34,6 +40,8 @@ def make(upstream: Upstream) -> tuple[dict[str, Any], dict[str, Any]]:
     """The index (without places) and the parts by name."""
     session = Session(upstream)
     machine = session.machine
+    # Nothing of this machine's own Hugging Face cache may get in.
+    providers.install(machine, upstream.bridge or "", source=ModelSource())
     recorder = Recorder(machine, session.world, Encoder(machine), EffectReader(machine.special_functions))
     modules = ModuleRecorder(session.modules, recorder)
     names = sorted({name for root in upstream.roots for name in module_names(str(root))})
@@ -43,15 +51,35 @@ def make(upstream: Upstream) -> tuple[dict[str, Any], dict[str, Any]]:
     for name in names:
         part = parts.setdefault(part_name(name, packages), {"modules": {}, "classes": {}, "functions": {}, "shared": []})
         modules.record(name, part)
+    models = {hf_id: node for hf_id in sorted(shipped_models()) if (node := _provider(recorder, hf_id)) is not None}
     modules.complete(parts, packages)
     for local in sorted(recorder.encoder.local):
         part = parts[part_name(local.partition(":")[0], packages)]
         part["functions"].setdefault(local, {})
+    parts["providers"] = {"providers": models}
     for part in parts.values():
         share(part)
     whole: dict[str, Any] = {"reads": read_names(list(upstream_texts(tuple(str(root) for root in upstream.roots))))}
     whole.update(sorted(parts.items()))
     return {"release": upstream.bridge, "core": upstream.core}, whole
+
+
+def _provider(recorder: Recorder, hf_id: str) -> Any:
+    """The node of the provider that AutoBridge makes of a model; None where it makes none."""
+    machine = recorder.machine
+    auto = machine.modules.import_from("megatron.bridge.models.conversion.auto_bridge", "AutoBridge")
+    mark = recorder.reset()
+    frame = machine_frame(machine)
+    try:
+        bridge = call(machine, get_attribute(machine, auto, "from_hf_pretrained", None, frame), [hf_id], {}, None, frame)
+        method = get_attribute(machine, bridge, "to_megatron_provider", None, frame)
+        made = call(machine, method, [], {"load_weights": False}, None, frame)
+        node = recorder.encoder.node(made)
+    except (Raised, BudgetExceeded, NeedFork):
+        return None
+    finally:
+        machine.undo(mark)
+    return node if isinstance(node, dict) and "i" in node else None
 
 
 def packed(index: dict[str, Any], parts: dict[str, Any]) -> bytes:
@@ -83,7 +111,7 @@ def main() -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     data = packed(index, parts)
     output.write_bytes(data)
-    functions = sum(len(part["functions"]) for name, part in parts.items() if name != "reads")
+    functions = sum(len(part.get("functions", ())) for name, part in parts.items() if name != "reads")
     print(f"{output}: {len(data):,} bytes, {len(parts)} parts, {functions} functions")
 
 

@@ -77,7 +77,12 @@ class Models:
         else:
             held = self.built.get((name, subfolder))
             if held is None:
-                held = self.built[name, subfolder] = self._build(name, subfolder or None, {}, None)
+                # It is kept beyond the launch, so what making it wrote is not taken back with the launch.
+                trail, self.machine.trail = self.machine.trail, []
+                try:
+                    held = self.built[name, subfolder] = self._build(name, subfolder or None, {}, None)
+                finally:
+                    self.machine.trail = trail
             made = copy_value(self.machine, held)
         for key, value in kwargs.items():
             if key is None or key in LOADING or key in AT_CONSTRUCTION or made.cls is None:

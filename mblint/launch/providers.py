@@ -22,7 +22,7 @@ from mblint.launch.apart import PLAIN, Memory, same_graph
 from mblint.launch.bridges import BridgeIndex, bridges_in, index_bridges
 from mblint.launch.hf_classes import Library
 from mblint.launch.hf_models import Models
-from mblint.launch.recorded import enum_or, provider_table, recorded_provider
+from mblint.launch.recorded import enum_or, recorded_provider
 from mblint.upstream.models import ModelSource, cache_folder
 from mblint.upstream.transformers import class_table, table_for
 
@@ -338,4 +338,4 @@ def _without_hooks(provider: Any) -> Any:
     return provider
 
 
-__all__ = ["Providers", "enum_or", "install", "provider_table", "recorded_provider"]
+__all__ = ["Providers", "enum_or", "install", "recorded_provider"]

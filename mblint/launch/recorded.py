@@ -1,79 +1,28 @@
-"""Recorded model providers of a release, for when its source is not there to be evaluated."""
+"""Model providers of a release by Hugging Face id, for when its source is not there to be evaluated."""
 
 from __future__ import annotations
 
-import gzip
-import json
-from functools import lru_cache
-from importlib import resources
 from typing import Any
 
-from mblint.evaluate.codec import decode, resolve
+from mblint.evaluate.codec import decode
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, ClassValue, EnumMember, Instance
-
-
-@lru_cache(maxsize=4)
-def provider_table(release: str) -> dict[str, dict[str, Any]]:
-    """Recorded providers of a release: Hugging Face id -> field -> encoded value."""
-    file = resources.files("mblint.upstream").joinpath(f"data/{release}/providers.json.gz")
-    if not file.is_file():
-        return {}
-    table: dict[str, dict[str, Any]] = json.loads(gzip.decompress(file.read_bytes()))
-    return table
+from mblint.upstream.snapshot import Snapshot
 
 
 def recorded_provider(machine: Machine, release: str, hf_id: Any) -> Instance:
-    """The recorded provider of a known id; else an object of which only what the recipe sets is known."""
+    """The provider that the snapshot of a release has for an id; else an object of which only what the recipe sets is
+    known."""
     if not isinstance(hf_id, str):
         return machine.new_instance(None, getattr(hf_id, "reason", "") or "the model id is not known")
-    facts = provider_table(release).get(hf_id)
-    if facts is None:
-        return machine.new_instance(None, f"the architecture of {hf_id} is not known")
-    cls = resolve(machine, facts["__class__"])
-    if not isinstance(cls, ClassValue):
-        return machine.new_instance(None, f"{facts['__class__']} was not found")
-    from mblint.evaluate.dataclass import construct
-    from mblint.evaluate.operators import machine_frame
-
-    base = machine.new_instance(cls)
-    speculation = machine.speculation
-    machine.speculation += 1  # required fields are filled from the table: their absence is no failure
-    try:
-        construct(machine, cls, base, [], {}, None, None, machine_frame(machine))
-    finally:
-        machine.speculation = speculation
-    nested: dict[str, dict[str, Any]] = {}
-    for name, data in facts.items():
-        if name == "__class__":
-            continue
-        head, _, rest = name.partition(".")
-        if rest:
-            nested.setdefault(head, {})[rest] = data
-            continue
-        if isinstance(data, dict) and "obj" in data and isinstance(base.attrs.get(name), Instance):
-            continue
-        base.attrs[name] = enum_or(machine, cls, name, data)
-    for head, inner in nested.items():
-        base.attrs[head] = _nested(machine, inner)
-    base.origin.clear()
-    return base
-
-
-def _nested(machine: Machine, facts: dict[str, Any]) -> Instance:
-    cls = resolve(machine, facts.get("__class__", "")) if facts.get("__class__") else None
-    made = machine.new_instance(cls if isinstance(cls, ClassValue) else None, "a sub-config of a library")
-    deeper: dict[str, dict[str, Any]] = {}
-    for name, data in facts.items():
-        head, _, rest = name.partition(".")
-        if rest:
-            deeper.setdefault(head, {})[rest] = data
-        elif name != "__class__":
-            made.attrs[name] = enum_or(machine, made.cls, name, data)
-    for head, inner in deeper.items():
-        made.attrs[head] = _nested(machine, inner)
-    return made
+    snapshot = machine.modules.snapshot or Snapshot.load(release)
+    if snapshot is not None:
+        snapshot.table = machine.modules
+        made = snapshot.provider(hf_id)
+        if made is not None:
+            return made  # type: ignore[no-any-return]
+    return machine.new_instance(None, f"the architecture of {hf_id} is not known")
 
 
 def enum_or(machine: Machine, cls: ClassValue | None, name: str, data: Any) -> Any:

@@ -62,6 +62,17 @@ def test_what_partial_facts_do_not_say_is_not_known(bench: Bench) -> None:
 
 
 @pytest.mark.upstream
+def test_a_configuration_outlives_the_launch_that_asked_first(upstream: Path) -> None:
+    bench = Bench(upstream, "0.6.2")
+    mark = bench.machine.mark()
+    first, _ = values(bench.providers.models.config("Qwen/Qwen3.5-9B-Base"))
+    bench.machine.undo(mark)
+    second, _ = values(bench.providers.models.config("Qwen/Qwen3.5-9B-Base"))
+    assert first["vision_config.id2label"] is not None
+    assert second == first
+
+
+@pytest.mark.upstream
 def test_unknown_id_is_never_a_default(bench: Bench) -> None:
     made = bench.provider("nobody/has-this", load_weights=True)
     assert isinstance(made, Instance) and made.cls is None

@@ -294,6 +294,10 @@ def test_providers_come_from_the_model_table(tmp_path: Path) -> None:
     with resolved(tmp_path, source.replace("{id}", "Qwen/Qwen3-8B")) as found:
         assert found.get("model.num_layers") == 36
         assert found.get("model.qk_layernorm") is True
+        assert found.get("model.perform_initialization") is True
+    with resolved(tmp_path, source.replace("{id}", "Qwen/Qwen2-Audio-7B-Instruct")) as found:
+        assert found.get("model.num_layers") == 32
+        assert unknown(found.get("model.params_dtype"))  # the facts of this model do not say it
     with resolved(tmp_path, source.replace("{id}", "nobody/nothing")) as found:
         assert unknown(found.get("model.num_layers"))
 

@@ -9,11 +9,17 @@ from typing import Any
 
 import pytest
 
+from mblint.evaluate.calls import call
+from mblint.evaluate.codec import NotKnown, encode, flatten
 from mblint.evaluate.modules import Module
+from mblint.evaluate.objects import get_attribute
+from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.values import FunctionValue
+from mblint.launch.providers import install
 from mblint.launch.run import CannotEvaluate, Launch, on_heap
 from mblint.launch.session import Session, with_deep_stack
 from mblint.upstream.locate import locate, snapshot
+from mblint.upstream.models import ModelSource, shipped_models
 from mblint.upstream.snapshot import Snapshot
 from tools.make_snapshot import make, packed
 from tools.snapshot.classes import ClassRecorder
@@ -72,6 +78,33 @@ def test_recipes_have_the_values_that_the_source_gives(source: Session, shipped:
             if flat(source, name, gpu) != flat(shipped, name, gpu):
                 different.append(f"{name} on {gpu}")
         return different
+
+    assert with_deep_stack(work) == []
+
+
+def test_providers_are_what_the_bridges_make(source: Session, shipped: Session) -> None:
+    """Of every model that facts are shipped of, one of so many."""
+
+    def provider(session: Session, hf_id: str) -> Any:
+        machine, frame = session.machine, machine_frame(session.machine)
+        auto = session.modules.import_from("megatron.bridge", "AutoBridge")
+        mark = machine.mark()
+        bridge = call(machine, get_attribute(machine, auto, "from_hf_pretrained", None, frame), [hf_id], {}, None, frame)
+        made = call(machine, get_attribute(machine, bridge, "to_megatron_provider", None, frame), [], {}, None, frame)
+        found: dict[str, Any] = {}
+        flatten(made, "", found)
+        machine.undo(mark)
+        known = {}
+        for key, value in found.items():
+            try:
+                known[key] = encode(value)
+            except NotKnown:
+                known[key] = "?"
+        return json.dumps(known)
+
+    def work() -> list[str]:
+        install(source.machine, "0.6.2", source=ModelSource())
+        return [hf_id for hf_id in sorted(shipped_models())[::EVERY] if provider(source, hf_id) != provider(shipped, hf_id)]
 
     assert with_deep_stack(work) == []
 

@@ -189,7 +189,8 @@ def share(part: dict[str, Any], least: int = 48) -> None:
             for inner in node:
                 count(inner)
 
-    count([part["functions"], part["classes"]])
+    tables = [name for name in ("functions", "classes", "providers") if name in part]
+    count([part[name] for name in tables])
     order: dict[str, int] = {}
     shared: list[Any] = []
 
@@ -206,8 +207,8 @@ def share(part: dict[str, Any], least: int = 48) -> None:
             return {key: replace(held) for key, held in node.items()}
         return [replace(inner) for inner in node] if isinstance(node, list) else node
 
-    part["functions"] = replace(part["functions"])
-    part["classes"] = replace(part["classes"])
+    for name in tables:
+        part[name] = replace(part[name])
     part["shared"] = shared
 
 

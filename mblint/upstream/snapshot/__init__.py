@@ -18,7 +18,8 @@ A part holds the modules whose name it starts (`megatron.bridge.recipes.llama`):
     functions  "module:name"  -> see functions.py
     shared     values that several places use
 
-Values are told in values.py. The part "reads" is the list of all attributes that anything in the release
+The part "providers" has the model provider that AutoBridge makes of each known Hugging Face id, and the values that
+these share. Values are told in values.py. The part "reads" is the list of all attributes that anything in the release
 reads.
 """
 

@@ -8,9 +8,9 @@ from typing import Any
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import ModuleTable
 from mblint.evaluate.unknown import Unknown
-from mblint.evaluate.values import MISSING, ClassValue, External
+from mblint.evaluate.values import MISSING, ClassValue, External, Instance
 from mblint.upstream.snapshot.store import Store, open_store
-from mblint.upstream.snapshot.values import Values
+from mblint.upstream.snapshot.values import Call, Values
 
 
 class Snapshot:
@@ -97,6 +97,15 @@ class Snapshot:
                     if record.get("p") and module.startswith(f"{package}.") and module.count(".") == depth:
                         found.add(module)
         return sorted(found)
+
+    def provider(self, hf_id: str) -> Instance | None:
+        """What AutoBridge makes of a model, without its weights; None for a model of which nothing is known."""
+        data = self.store.part("providers")
+        node = data.get("providers", {}).get(hf_id)
+        if node is None:
+            return None
+        made = Values(self, data["shared"]).value(node, Call())
+        return made if isinstance(made, Instance) else None
 
     def reads(self, name: str) -> bool:
         """Whether anything in the release reads an attribute of that name, recipes aside."""
