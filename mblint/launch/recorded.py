@@ -21,7 +21,7 @@ def recorded_provider(machine: Machine, release: str, hf_id: Any) -> Instance:
         snapshot.table = machine.modules
         made = snapshot.provider(hf_id)
         if made is not None:
-            return made  # type: ignore[no-any-return]
+            return made
     return machine.new_instance(None, f"the architecture of {hf_id} is not known")
 
 
