@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from mblint.evaluate.values import MISSING, External, FunctionValue
+from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue
 
 MOST_RUNS = 400
 MOST_PRODUCT = 40
@@ -65,6 +65,23 @@ class Other:
 
     than: tuple[Any, ...]
     sample: Any
+
+
+KINDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "megatron.bridge.peft.base.PEFT": (
+        ("megatron.bridge.peft.lora", "LoRA"),
+        ("megatron.bridge.peft.dora", "DoRA"),
+        ("megatron.bridge.peft.canonical_lora", "CanonicalLoRA"),
+    )
+}
+"""Classes of which only others that derive from them are used."""
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Any object of exactly this class."""
+
+    cls: ClassValue
 
 
 def compared_attributes(function: FunctionValue, effects: dict[str, Any]) -> dict[str, list[Any]]:
@@ -164,6 +181,11 @@ def choices(function: FunctionValue, name: str) -> list[Any]:
     for node in ast.walk(annotation) if annotation is not None else ():
         if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal"):
             found += [c.value for c in ast.walk(node.slice) if isinstance(c, ast.Constant)]
+        named = function.module.lookup(node.id) if isinstance(node, ast.Name) else None
+        if isinstance(named, ClassValue) and named.dataclass:
+            table = function.module.table
+            found += [AnyOf(cls) for place in KINDS.get(named.full_name, ()) if isinstance(cls := table.import_from(*place), ClassValue)]
+            found += [AnyOf(named)] if named.full_name not in KINDS else []
         if isinstance(node, ast.Name) and node.id == "bool":
             found += [True, False]
     unique: list[Any] = []

@@ -16,11 +16,11 @@ from mblint.evaluate.library.torch import GPU_FACTS
 from mblint.evaluate.machine import Machine, exception_name
 from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.unknown import Unknown
-from mblint.evaluate.values import FunctionValue, Instance
+from mblint.evaluate.values import MISSING, FunctionValue, Instance
 from mblint.evaluate.world import World
 from tools.snapshot.effects import ALL, CHANGED, EffectReader, parameters
-from tools.snapshot.encode import Encoder, canonical, unknown_node
-from tools.snapshot.knobs import Other, choices, compared_attributes, settings, signature
+from tools.snapshot.encode import Encoder, canonical, reference, unknown_node
+from tools.snapshot.knobs import AnyOf, Other, choices, compared_attributes, settings, signature
 from tools.snapshot.merge import KEEP, Run, agreed, merge
 
 MOST_WAYS = 16
@@ -169,8 +169,12 @@ class Recorder:
         marks: dict[int, Any] = {}
         arguments: dict[str, Any] = {}
         for name in plain:
-            arguments[name] = fixed[name] if name in fixed else Unknown(f"the argument {name}")
-            if name not in fixed:
+            value = fixed.get(name, MISSING)
+            if isinstance(value, AnyOf):
+                value = machine.new_instance(value.cls)
+                value.attrs.update({field: Unknown(f"{field} of the argument {name}") for field in value.cls.field_map})
+            arguments[name] = value if value is not MISSING else Unknown(f"the argument {name}")
+            if value is MISSING or isinstance(value, Instance):
                 marks[id(arguments[name])] = {"$": name}
         shadows: dict[str, Instance] = {}
         for name, paths in effects.items():
@@ -207,14 +211,15 @@ class Recorder:
         finally:
             machine.undo(mark)
             world.gpu, world.env, world.env_known = None, {}, False
-        conditions = {
-            name: {"other": list(value.than)} if isinstance(value, Other) else self.encoder.node(value)
-            for name, value in fixed.items()
-            if name != "%"
-        }
+        conditions = {name: self._condition(value) for name, value in fixed.items() if name != "%"}
         if "%" in fixed:
             conditions.update({f"%{name}": None for name in variables})
         return conditions, {"r": node, "w": writes}
+
+    def _condition(self, value: Any) -> Any:
+        if isinstance(value, Other):
+            return {"other": list(value.than)}
+        return {"isa": reference(value.cls)} if isinstance(value, AnyOf) else self.encoder.node(value)
 
     def _way_by_way(self, evaluate: Callable[[], Any]) -> Any:
         """What all ways through a function agree on, each with other outcomes of its unknown conditions.

@@ -103,6 +103,10 @@ def make_function(part: Any, reference: str, record: dict[str, Any]) -> Function
 
 def _evaluate(part: Any, record: dict[str, Any], function: FunctionValue, bound: dict[str, Any], site: Any, frame: Frame) -> Any:
     """The result of a call, with the arguments put in."""
+    further = function.node.args.kwarg
+    if further is not None and bound.get(further.arg):
+        # What was written down is a call with nothing but its own parameters.
+        return change_arguments(function.full_name, {"*": "*"}, function, bound, site, frame)
     trace = (site, frame.trace) if site is not None else frame.trace
     place = Site(function.module, function.node, function.qualname)
     call = Call(bound, place, trace, site, frame)

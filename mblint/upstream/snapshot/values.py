@@ -19,7 +19,8 @@ Numbers, strings, true, false and null stand for themselves, a list for a list. 
     {"k": 1}  what was there before
 
 Conditions map a parameter, `parameter.attribute`, `@gpu` or `%VARIABLE` of the environment to the value that
-it must have, to {"not": value}, to {"other": [values]} that it has none of, or to {"given": 1}.
+it must have, to {"not": value}, to {"other": [values]} that it has none of, to {"isa": "module:Class"}, or
+to {"given": 1}.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ class Values:
             actual = _argument_value(call, name)
         if type(wanted) is dict and "other" in wanted:
             return actual is not MISSING and type(actual) is not Unknown and not any(_same(actual, one) for one in wanted["other"])
+        if type(wanted) is dict and "isa" in wanted:
+            return isinstance(actual, Instance) and self.snapshot.named(wanted["isa"]) is actual.cls
         if type(wanted) is dict and "given" in wanted:
             return actual is not MISSING
         if type(wanted) is dict and "not" in wanted:
