@@ -41,7 +41,7 @@ class Sources:
 
         try:
             return read_source(path).text
-        except (OSError, ValueError, LookupError):
+        except (OSError, ValueError, LookupError, SyntaxError):  # the last: a coding line that names no encoding
             return None
 
 

@@ -14,12 +14,11 @@ def recipe_functions(tree: ast.Module) -> list[Function]:
     Private ones are building blocks, not recipes.
     """
     found: list[Function] = []
-    names = {node.name for node in tree.body if isinstance(node, Function)}
-    containers = _imported(tree)
+    makers = _imported(tree) | {node.name for node in tree.body if isinstance(node, Function) and node.name.endswith("_config")}
     for node in tree.body:
         if not isinstance(node, Function) or node.name.startswith("_"):
             continue
-        if _annotated(node) or node.name.endswith("_config") or _returns_container(node, names, containers):
+        if _annotated(node) or node.name.endswith("_config") or _returns_container(node, makers):
             found.append(node)
     return found
 
@@ -43,9 +42,8 @@ def _imported(tree: ast.Module) -> set[str]:
     return names
 
 
-def _returns_container(node: Function, local: set[str], containers: set[str]) -> bool:
+def _returns_container(node: Function, makers: set[str]) -> bool:
     """Whether a returned expression is a call of a ConfigContainer or of a recipe, or a name bound to one."""
-    makers = containers | {name for name in local if name.endswith("_config")}
     bound: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, (ast.Assign, ast.AnnAssign)) and part.value is not None and _calls(part.value, makers):
