@@ -20,6 +20,7 @@ from mblint.judge import Judgement, Undecided, judge, merge
 from mblint.judging.fields import field_findings
 from mblint.judging.overrides import skipped_findings
 from mblint.judging.path import changed_findings, path_findings
+from mblint.judging.reach import agreeing
 from mblint.launch import path as launch_path
 from mblint.launch.discover import recipe_functions
 from mblint.launch.resolved import ResolvedLaunch, Write
@@ -174,7 +175,7 @@ class Checker:
             sized = judge(resolved, self.memory_rules)
             judged += sized.findings
         if outcome.failures or (outcome.stopped is None and not outcome.undecided):
-            judged = _agreeing(judged, raw, outcome)
+            judged = agreeing(judged, outcome)
         findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
         if resolved.condition is not None:
             findings = [replace(finding, condition=resolved.condition) for finding in findings]
@@ -336,36 +337,6 @@ def _is_no_recipe(verdict: Verdict, function: FunctionValue) -> bool:
     returns = getattr(function.node, "returns", None)
     annotated = returns is not None and "ConfigContainer" in ast.unparse(returns)
     return not annotated and verdict.findings[0].message.startswith("does not return a ConfigContainer")
-
-
-def _agreeing(judged: list[Finding], raw: list[Finding], outcome: Any) -> list[Finding]:
-    """Rules that stand for a check of the launch path keep silent where the path was evaluated to its end and passed."""
-    reached = {failure.site.anchor() for failure in outcome.failures if isinstance(failure.site, Site)}
-    kept = []
-    for finding in judged:
-        if finding.outcome == "fails" and finding.enforced_by and any(_on_path(anchor) for anchor in finding.enforced_by):
-            if outcome.failures and not any(anchor in reached for anchor in finding.enforced_by):
-                continue
-            if not outcome.failures:
-                continue
-        kept.append(finding)
-    return kept
-
-
-ON_PATH = (
-    "megatron/bridge/training/config.py", "megatron/bridge/training/comm_overlap.py", "megatron/bridge/training/mixed_precision.py",
-    "megatron/core/transformer/transformer_config.py", "megatron/core/model_parallel_config.py", "megatron/bridge/models/",
-    "megatron/core/optimizer/optimizer_config.py", "megatron/core/parallel_state.py:initialize_model_parallel",
-    "megatron/core/transformer/transformer_block.py:get_num_layers_to_build", "megatron/core/optimizer_param_scheduler.py",
-    "megatron/core/transformer/pipeline_parallel_layer_layout.py", "megatron/bridge/utils/cuda_graph.py",
-    "megatron/core/distributed/distributed_data_parallel_config.py", "megatron/core/num_microbatches_calculator.py",
-    "megatron/bridge/training/flex_dispatcher_backend.py", "megatron/bridge/data/",
-)  # fmt: skip
-"""Places that the evaluated path goes through: there it, not a rule's copy of the condition, has the last word."""
-
-
-def _on_path(anchor: str) -> bool:
-    return anchor.startswith(ON_PATH)
 
 
 def _doubt(site: Any, because: str) -> Undecided:

@@ -5,7 +5,8 @@ A rule that fails inside becomes one finding MB900 and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,20 +67,28 @@ def judge(resolved: Resolved, rules: Iterable[Rule], select: Callable[[Rule], bo
 def merge(launch_path: Sequence[Finding], by_rules: Sequence[Finding]) -> list[Finding]:
     """Both judges' findings; a rule's finding replaces that of the check it stands for (`enforced_by`).
 
-    Several checks can stand in one function, so the place alone is not enough: the keys that the check's
-    guard read must be among those that the rule read, or the two sets must mostly agree.
+    Several checks can stand in one function, so the place alone is not enough where several of them fail: then the keys that
+    the check's guard read must be among those that the rule read, or the two sets must mostly agree.
     """
     by_place: dict[str, list[Finding]] = {}
     for finding in by_rules:
         for place in finding.enforced_by:
             by_place.setdefault(place, []).append(finding)
-    kept = [raw for raw in launch_path if not any(_stands_for(rule, raw) for place in raw.enforced_by for rule in by_place.get(place, ()))]
-    return [*kept, *by_rules]
+    failed = Counter((raw.launch, place) for raw in launch_path for place in raw.enforced_by)
+    return [*(raw for raw in launch_path if not _has_rule(raw, by_place, failed)), *by_rules]
+
+
+def _has_rule(raw: Finding, by_place: Mapping[str, Sequence[Finding]], failed: Mapping[tuple[str | None, str], int]) -> bool:
+    for place in raw.enforced_by:
+        rules = [rule for rule in by_place.get(place, ()) if rule.launch == raw.launch]
+        # What a rule says fails here can be nothing else than the only check that does.
+        only = failed[raw.launch, place] == 1 and any(rule.outcome == "fails" for rule in rules)
+        if only or any(_stands_for(rule, raw) for rule in rules):
+            return True
+    return False
 
 
 def _stands_for(rule: Finding, raw: Finding) -> bool:
-    if rule.launch != raw.launch:
-        return False
     if rule.span is not None and rule.span == raw.span and rule.outcome == "fails":
         return True  # one line, one function that refuses it: the rule says it better
     read, guard = set(rule.keys), set(raw.keys)

@@ -68,6 +68,14 @@ def install(session: Session) -> None:
     def group(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         return External("a process group")
 
+    def levels(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        """One group a level, with and without gloo; that the sizes multiply to the ranks was asked before."""
+        sizes = args[2] if len(args) > 2 else kwargs.get("hierarchical_group_sizes")
+        if not isinstance(sizes, (list, tuple)):
+            return Unknown("groups of levels that are not known")
+        return tuple(m.born([External("a process group") for _ in sizes]) for _ in range(2))
+
+    machine.special_functions[f"{GROUPS}.create_hierarchical_groups"] = levels
     machine.special_functions[f"{GROUPS}.create_group"] = group
     machine.special_functions["megatron.core.hyper_comm_grid.HyperCommGrid.create_pg"] = nothing
     machine.special_functions[f"{GROUPS}.generate_masked_orthogonal_rank_groups"] = groups
@@ -209,5 +217,6 @@ def _scheduler(session: Session, cfg: Instance) -> str | None:
         return None
     machine = session.machine
     stand_in = machine.new_instance(None, "the optimizer")
-    stand_in.attrs["param_groups"] = []
+    # One group without values of its own: the scheduler's first step computes its learning rate and weight decay.
+    stand_in.attrs["param_groups"] = machine.born([machine.born({})])
     return _evaluate(machine, function, [optimizer, scheduler, stand_in])

@@ -31,7 +31,8 @@ ALIASES: dict[str, str] = {
 HARMLESS = frozenset(sys.stdlib_module_names) | frozenset(
     "torch transformers numpy omegaconf hydra yaml rich packaging tqdm wandb datasets tokenizers accelerate safetensors "
     "huggingface_hub einops apex transformer_engine flash_attn triton nvidia_resiliency_ext modelopt nemo_run pydantic "
-    "loguru tensorboard typing_extensions diffusers peft sentencepiece psutil requests click typer attr regex PIL".split()
+    "loguru tensorboard typing_extensions diffusers peft sentencepiece psutil requests click typer attr regex PIL "
+    "multistorageclient".split()
 )
 """Top-level packages whose functions do not change a training config that is passed to them."""
 

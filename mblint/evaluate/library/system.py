@@ -87,7 +87,10 @@ def _to_text(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any
     return value if isinstance(value, str) else Unknown("a path")
 
 
-@library("os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists")
+@library(
+    "os.path.exists", "os.path.isdir", "os.path.isfile", "os.path.lexists",
+    "multistorageclient.os.path.exists", "multistorageclient.os.path.isdir", "multistorageclient.os.path.isfile",
+)  # fmt: skip
 def _exists(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
     """Paths that a launch names are taken to exist; the file system is never asked."""
     return machine.facts.path_exists(_fspath(args[0]) if args else None)
