@@ -81,9 +81,9 @@ def merge(launch_path: Sequence[Finding], by_rules: Sequence[Finding]) -> list[F
 def _has_rule(raw: Finding, by_place: Mapping[str, Sequence[Finding]], failed: Mapping[tuple[str | None, str], int]) -> bool:
     for place in raw.enforced_by:
         rules = [rule for rule in by_place.get(place, ()) if rule.launch == raw.launch]
-        # What a rule says fails here can be nothing else than the only check that does.
-        only = failed[raw.launch, place] == 1 and any(rule.outcome == "fails" for rule in rules)
-        if only or any(_stands_for(rule, raw) for rule in rules):
+        # What a rule says fails here can hardly be anything else than the only check that does.
+        only = failed[raw.launch, place] == 1
+        if any(_stands_for(rule, raw) or (only and rule.outcome == "fails" and rule.keys.keys() & raw.keys.keys()) for rule in rules):
             return True
     return False
 

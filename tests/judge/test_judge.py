@@ -276,7 +276,8 @@ def ours(*keys: str, place: str = "a.py:f") -> Finding:
     [
         (raw("a", "b"), ours("a", "b", "c"), 1),
         (raw("a", "b"), ours("a", "b", place="b.py:f"), 2),
-        (raw("a", "c"), ours("a", "b"), 2),
+        (raw("a", "c", "d"), ours("a", "b"), 1),
+        (raw("c"), ours("a", "b"), 2),
         (raw(), ours("a"), 1),
         (raw("a", "b", "c"), ours("a", "b"), 1),
         (raw("a"), ours(), 2),
@@ -287,3 +288,9 @@ def test_a_rule_replaces_the_check_it_stands_for(check: Finding, finding: Findin
     merged = merge([check], [finding])
     assert len(merged) == kept
     assert finding in merged
+
+
+def test_a_rule_replaces_one_of_several_checks_of_a_function() -> None:
+    """Where several checks of one function fail, few keys in common are not enough."""
+    near, far, finding = raw("a", "b"), raw("a", "c", "d"), ours("a", "b")
+    assert merge([near, far], [finding]) == [far, finding]
