@@ -91,13 +91,24 @@ def _function(machine: Machine, target: FunctionValue, name: str, site: Any, fra
         return ast.get_docstring(target.node) if not isinstance(target.node, ast.Lambda) else None
     if name == "__defaults__":
         return target.defaults or None
-    if name in ("cache_clear", "cache_info"):
-        return Builtin(name, lambda *_: None)
+    if name == "cache_clear" and name not in target.attrs:
+        return Builtin(name, lambda *_: _forget_calls(machine, target))
+    if name == "cache_info":
+        return Builtin(name, lambda *_: Unknown("how often a cache was used"))
     if name in ("__wrapped__", "__dict__", "__annotations__", "__code__", "__kwdefaults__", "__call__", "__get__"):
         return Unknown(f"{name} of a function")
     if default is not MISSING:
         return default
     return machine.implicit(AttributeError, f"'function' object has no attribute '{name}'", site, frame)
+
+
+def _forget_calls(machine: Machine, function: FunctionValue) -> None:
+    from mblint.evaluate.calls import CALLS_MADE
+
+    calls: Any = function.attrs.get(CALLS_MADE)
+    if calls:
+        machine.touch(calls)
+        calls.clear()
 
 
 def _partial(machine: Machine, target: Partial, name: str, site: Any, frame: Any, default: Any) -> Any:

@@ -27,8 +27,12 @@ class Limits:
     """Most rounds of a loop over what is not known, until its effect must have settled."""
     options = 6
     """Most alternatives that one value remembers after branches on unknown values."""
-    seconds = 10.0
-    """Wall time, for what the other bounds do not see."""
+    seconds = 8.0
+    """Processor time, for what the other bounds do not see. Not time of the clock: a busy machine changes no result."""
+    file_seconds = 8.0
+    """Processor time of all evaluations that one file asks for, as far as each goes beyond `usual`."""
+    usual = 0.5
+    """Processor time of one evaluation that is not counted against its file: a file may hold many recipes."""
 
 
 class Budget:
@@ -38,16 +42,34 @@ class Budget:
         self.steps = 0
         self.built = 0
         self.checkpoint = 0
+        self.started = time.process_time()
         self.deadline = 0.0
         self.depth = 0
+        self.owner = ""
+        """The file whose evaluation this is."""
+        self.spent: dict[str, float] = {}
+        """File -> what its evaluations took beyond the usual."""
         self.begin()
 
-    def begin(self, seconds: float | None = None) -> None:
-        """Start a new account."""
+    def begin(self, owner: str | None = None) -> None:
+        """Start a new account, for the same file as before unless another is named.
+
+        Raises BudgetExceeded when the file has used up what all its evaluations may take together.
+        """
+        now = time.process_time()
+        excess = now - self.started - Limits.usual
+        if excess > 0 and self.owner:
+            self.spent[self.owner] = self.spent.get(self.owner, 0.0) + excess
+        self.started = now
         self.steps = 0
         self.built = 0
         self.checkpoint = 4096
-        self.deadline = time.monotonic() + (Limits.seconds if seconds is None else seconds)
+        if owner is not None:
+            self.owner = owner
+        left = Limits.file_seconds - self.spent.get(self.owner, 0.0)
+        self.deadline = now + min(Limits.seconds, max(left, 0.0) + Limits.usual)
+        if left <= 0:
+            raise BudgetExceeded(f"more than {Limits.file_seconds:g} seconds for the recipes of one file")
 
     def step(self, count: int = 1) -> None:
         """Count steps. Raises BudgetExceeded."""
@@ -59,9 +81,14 @@ class Budget:
         """Compare with the bounds; called every few thousand steps. Raises BudgetExceeded."""
         if self.steps > Limits.steps:
             raise BudgetExceeded(f"more than {Limits.steps:,} steps")
-        if time.monotonic() > self.deadline:
-            raise BudgetExceeded(f"more than {Limits.seconds:g} seconds")
+        if time.process_time() > self.deadline:
+            raise BudgetExceeded(f"more than {Limits.seconds:g} seconds of computing")
         self.checkpoint = self.steps + 4096
+
+    def check_rounds(self, count: int) -> None:
+        """A loop or an iterator has come to its round `count`. Raises BudgetExceeded."""
+        if count > Limits.loop:
+            raise BudgetExceeded(f"a loop of more than {Limits.loop:,} rounds")
 
     def check_size(self, count: int) -> None:
         """A value of `count` elements is being built. Raises BudgetExceeded."""

@@ -168,6 +168,8 @@ def call_function(machine: Machine, function: FunctionValue, args: list[Any], kw
     code = function.code or code_of(machine, function)
     if code.special is not None:
         return code.special(machine, args, kwargs, site, caller)
+    if function.attrs and CALLS_MADE in function.attrs:
+        return _remembered(machine, function, args, kwargs, site, caller)
     key = _memo_key(machine, function, args, kwargs)
     if key is None:
         return run_function(machine, function, args, kwargs, site, caller)
@@ -202,6 +204,24 @@ def call_function(machine: Machine, function: FunctionValue, args: list[Any], kw
             machine.forget(mark)
         return copy_value(machine, result)
     return result
+
+
+CALLS_MADE = "cache of calls"
+"""Where a function that is decorated with lru_cache keeps what its calls gave."""
+
+
+def _remembered(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[Any, Any], site: Any, caller: Any) -> Any:
+    """A call of a function that remembers its calls: one that was made before gives the same object, and does nothing."""
+    calls: Any = function.attrs[CALLS_MADE]
+    given = (*args, *kwargs.values())
+    if not all(isinstance(value, HASHABLE) and type(value) is not Unknown for value in given):
+        return run_function(machine, function, args, kwargs, site, caller)
+    key = (tuple(args), tuple(kwargs.items()))
+    if key not in calls:
+        result = run_function(machine, function, args, kwargs, site, caller)
+        machine.touch_entry(calls, key)
+        calls[key] = result
+    return calls[key]
 
 
 def _memo_key(machine: Machine, function: FunctionValue, args: list[Any], kwargs: dict[Any, Any]) -> Any:
@@ -244,8 +264,10 @@ def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwa
         return machine.implicit(TypeError, f"{function.qualname}() {problem}", site, caller)
     if code.generate is not None:
         return machine.born(KnownIterator([], code.generate(frame), frame.vars))
-    machine.depth += 1
     machine.steps += 1
+    if machine.steps > machine.checkpoint:
+        machine.check()
+    machine.depth += 1
     try:
         signal = code.body(frame)  # type: ignore[misc]
     except Raised as error:

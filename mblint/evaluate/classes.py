@@ -82,6 +82,15 @@ def class_lookup(cls: ClassValue | None, name: str) -> Any:
     return None if found is MISSING else found
 
 
+def named_fields(cls: ClassValue) -> list[str] | None:
+    """The fields of a typing.NamedTuple, in order; None for other classes."""
+    for base in cls.cached_mro:
+        if isinstance(base, ClassValue) and any(isinstance(b, External) and b.name.endswith("NamedTuple") for b in base.bases):
+            fields: Any = base.namespace.get("__annotations__", {})
+            return list(fields)
+    return None
+
+
 class Hooks:
     """Which special methods a class has, so that the common case stays fast."""
 
@@ -127,6 +136,8 @@ def finish_class(machine: Machine, cls: ClassValue) -> None:
     cls.plan = plan or None
     if any(isinstance(base, External) and base.name.endswith("TypedDict") for base in cls.cached_mro):
         cls.builtin_base = dict
+    if named_fields(cls) is not None:
+        cls.builtin_base = tuple
     if find_in_class(cls, "__getattribute__") is not MISSING:
         cls.opaque = True
     if cls.is_enum:

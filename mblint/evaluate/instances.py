@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mblint.evaluate.calls import call, call_function
+from mblint.evaluate.classes import named_fields
 from mblint.evaluate.dataclass import construct, is_hand_written
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.objects import class_lookup, find_in_class
@@ -35,7 +36,7 @@ def instantiate(
     special = machine.facts.special_class(cls.full_name) if machine.facts is not None else None
     if special is not None:
         return special(machine, cls, args, kwargs, site, frame)
-    if cls.builtin_base is not None:
+    if cls.builtin_base is not None and named_fields(cls) is None:
         return _of_builtin(machine, cls, args, kwargs, site, frame)
     new = find_in_class(cls, "__new__")
     if isinstance(new, (FunctionValue, StaticMethod)):
@@ -65,7 +66,7 @@ def initialize(
         if isinstance(base, ClassValue) and base.dataclass and base.options.get("init", True) is not False:
             construct(machine, base, instance, args, kwargs, sites, site, frame)
             return
-    if any(isinstance(base, External) and base.name.endswith("NamedTuple") for base in cls.bases):
+    if named_fields(cls) is not None:
         _fill_named(machine, cls, instance, args, kwargs, site, frame)
     elif (args or kwargs) and not cls.opaque and find_in_class(cls, "__new__") is MISSING:
         machine.implicit(TypeError, f"{cls.name}() takes no arguments", site, frame)
@@ -95,8 +96,15 @@ def _fill_named(
     machine: Machine, cls: ClassValue, instance: Instance, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any
 ) -> None:
     """The fields of a typing.NamedTuple."""
-    named: Any = cls.namespace.get("__annotations__", {})
-    for name, value in [*zip(named, args, strict=False), *kwargs.items()]:
+    named = named_fields(cls) or []
+    given = {**dict(zip(named, args, strict=False)), **kwargs}
+    if len(args) > len(named) or any(name not in named for name in kwargs):
+        machine.implicit(TypeError, f"{cls.name}() takes other arguments", site, frame)
+    for name in named:
+        value = given.get(name, find_in_class(cls, name))
+        if value is MISSING:
+            machine.implicit(TypeError, f"{cls.name}() missing 1 required positional argument: '{name}'", site, frame)
+            value = Unknown("an argument that is missing")
         machine.write(instance, name, value, site, frame.trace)
 
 

@@ -99,8 +99,7 @@ def advance(machine: Machine, iterator: KnownIterator) -> tuple[Any] | None:
         return None
     _keep_private(machine, iterator, mark)
     iterator.items.append(item)
-    if len(iterator.items) > Limits.loop:
-        machine.check_size(Limits.container + 1)
+    machine.check_rounds(len(iterator.items))
     machine.touch(iterator)
     iterator.index = len(iterator.items)
     return (item,)
@@ -211,7 +210,7 @@ def chance_order(value: Any) -> bool:
 
 def _instance_elements(machine: Machine, value: Instance, site: Any, frame: Any) -> Items | Unknown:
     from mblint.evaluate.calls import call
-    from mblint.evaluate.objects import class_lookup
+    from mblint.evaluate.classes import class_lookup, named_fields
 
     method = class_lookup(value.cls, "__iter__")
     if method is not None:
@@ -219,7 +218,11 @@ def _instance_elements(machine: Machine, value: Instance, site: Any, frame: Any)
         if made is not value:
             return iterate(machine, made, site, frame)
         return Unknown("an iterator with a state of its own", site.span() if site else None)
-    if value.cls is not None and not value.cls.opaque and class_lookup(value.cls, "__getitem__") is None:
+    names = named_fields(value.cls) if value.cls is not None else None
+    if names is not None:
+        return [value.attrs.get(name, Unknown("a field of a tuple")) for name in names]
+    plain = value.cls is not None and not value.cls.opaque and value.cls.builtin_base is None
+    if plain and value.cls is not None and class_lookup(value.cls, "__getitem__") is None:
         machine.implicit(TypeError, f"'{value.cls.name}' object is not iterable", site, frame)
     return Unknown(value.reason or "iteration over an object", site.span() if site else None)
 

@@ -55,6 +55,8 @@ def native_attribute(machine: Machine, target: Any, name: str, site: Any, frame:
         return BuiltinClass(dict if isinstance(target, TrackedDict) else type(target))
     if name == "__doc__":
         return Unknown("documentation of a built-in")
+    if isinstance(target, TrackedDict) and type(target) is not TrackedDict:
+        return Unknown(f"{name} of a {describe(target)}", site.span() if site else None, reach=(target,))
     if isinstance(target, (str, int, float, list, dict, tuple, set, frozenset, type(None), bytes, range)):
         if target is not None and hasattr(_plain_type(target), name):
             return Unknown(f"{describe(target)}.{name} is not evaluated", site.span() if site else None, reach=(target,))

@@ -26,6 +26,7 @@ from mblint.evaluate.values import (
     Property,
     StaticMethod,
     SuperValue,
+    TrackedDict,
 )
 
 PLAIN = frozenset({int, float, str, bool, type(None), bytes, tuple})
@@ -183,11 +184,25 @@ def _special_attribute(target: Instance, cls: ClassValue, name: str) -> Any:
         return cls.module.name
     if name == "__doc__":
         return None
+    if cls.builtin_base is tuple and name in ("_replace", "_asdict"):
+        return BoundMethod(Builtin(f"method:{name}", _changed_tuple if name == "_replace" else _tuple_as_dict), target)
     if name in ("__init__", "__eq__", "__repr__", "__str__", "__setattr__", "__hash__"):
         from mblint.evaluate.library import object_method
 
         return BoundMethod(object_method(name), target)
     return MISSING
+
+
+def _changed_tuple(machine: Machine, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any) -> Any:
+    """typing.NamedTuple._replace"""
+    from mblint.evaluate.calls import call
+
+    return call(machine, args[0].cls, [], {**args[0].attrs, **kwargs}, site, frame)
+
+
+def _tuple_as_dict(machine: Machine, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any) -> Any:
+    """typing.NamedTuple._asdict"""
+    return machine.born(TrackedDict(args[0].attrs))
 
 
 def class_attribute(machine: Machine, cls: ClassValue, name: str, site: Any, frame: Any, default: Any = MISSING) -> Any:

@@ -160,7 +160,7 @@ def _for(context: Context, node: ast.For | ast.AsyncFor) -> Exec:
         for item in items:
             count += 1
             if count > Limits.loop:
-                machine.check_size(Limits.container + 1)
+                machine.check_rounds(Limits.loop + 1)
             machine.steps += 1
             if machine.steps > machine.checkpoint:
                 machine.check()
@@ -199,7 +199,7 @@ def _while(context: Context, node: ast.While) -> Exec:
             count += 1
             machine.step()
             if count > Limits.loop:
-                machine.check_size(Limits.container + 1)
+                machine.check_rounds(Limits.loop + 1)
             signal = run_round(machine, frame, body)
         return end_loop(machine, frame, signal, orelse)
 

@@ -149,14 +149,14 @@ def _get_from_options(machine: Machine, container: Unknown, index: Any, site: An
 
 def _get_from_instance(machine: Machine, container: Instance, index: Any, site: Any, frame: Any) -> Any:
     from mblint.evaluate.calls import call
-    from mblint.evaluate.classes import class_lookup
+    from mblint.evaluate.classes import class_lookup, named_fields
 
     method = class_lookup(container.cls, "__getitem__")
     if method is not None:
         return call(machine, BoundMethod(method, container), [index], {}, site, frame)
     cls = container.cls
-    if cls is not None and any(isinstance(b, External) and b.name.endswith("NamedTuple") for b in cls.bases):
-        names: Any = list(cls.namespace.get("__annotations__", {}))  # type: ignore[call-overload]
+    names = named_fields(cls) if cls is not None else None
+    if names is not None:
         if isinstance(index, int) and -len(names) <= index < len(names):
             return container.attrs.get(names[index], Unknown("a field of a tuple"))
     if cls is None or cls.opaque or cls.builtin_base is not None:

@@ -21,6 +21,7 @@ from mblint.evaluate.values import (
     External,
     FunctionValue,
     Instance,
+    TrackedDict,
 )
 
 DEEPEST = 20
@@ -101,6 +102,8 @@ def _container(machine: Machine, value: Any, depth: int) -> str | Unknown:
     from mblint.evaluate.iteration import chance_order
     from mblint.evaluate.joining import maybe_absent
 
+    if isinstance(value, TrackedDict) and type(value).__name__ in ("DefaultDict", "OrderedDict"):
+        return Unknown("the text of a dict of a library's class")
     if isinstance(value, dict):
         parts = []
         for key, held in value.items():
@@ -148,9 +151,9 @@ def _instance(machine: Machine, value: Any, how: str) -> str | Unknown:
             return result if isinstance(result, (str, Unknown)) else Unknown("text of an object")
     if value.cls.builtin_base is not None and issubclass(value.cls.builtin_base, BaseException) and how == "s":
         args = value.attrs.get("args", ())
-        if isinstance(args, tuple) and len(args) == 1:
-            return text_of(machine, args[0])
-        return "" if args == () else Unknown("text of an exception")
+        if isinstance(args, tuple):
+            return _exception(machine, ExceptionValue(value.cls.builtin_base, args), how)
+        return Unknown("text of an exception")
     return Unknown("text of an object", partial=f"{value.cls.name}(...)")
 
 

@@ -151,8 +151,8 @@ def _evaluate(machine: Machine, function: Any, args: list[Any]) -> str | None:
     """Call; returns why it could not be evaluated to its end."""
     handlers, depth, speculation = machine.handlers, machine.depth, machine.speculation
     machine.handlers = []
-    machine.steps = 0
     try:
+        machine.begin()
         call(machine, function, args, {}, None, machine_frame(machine))
     except StopEvaluation:
         pass

@@ -110,7 +110,7 @@ def paths_of(session: Session, function: FunctionValue) -> list[list[bool]]:
 def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool], given: dict[str, Any] | None = None) -> Instance:
     machine = session.machine
     machine.phase, machine.go_on = PHASE_RECIPE, False
-    machine.steps, machine.depth, machine.speculation = 0, 0, 0
+    machine.depth, machine.speculation = 0, 0
     machine.handlers = []
     machine.failures.clear()
     machine.undecided.clear()
@@ -130,6 +130,7 @@ def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool
         raise CannotEvaluate(f"the recipe was not evaluated to its end: {error}", _definition(session, function)) from None
     except (RecursionError, StopEvaluation):
         raise CannotEvaluate("the recipe was not evaluated to its end: nested too deeply", _definition(session, function)) from None
+        machine.begin(function.module.path)
     finally:
         machine.path_decisions = None
         machine.depth = 0

@@ -794,7 +794,9 @@ def run_real(source: str, arguments: list[Any]) -> Any:
 
     try:
         exec(compile(STUB, "stub.py", "exec"), stub.__dict__)
-        space: dict[str, Any] = {"__name__": "main"}
+        main = types.ModuleType("main")
+        sys.modules["main"] = main  # where dataclasses look annotations up
+        space: dict[str, Any] = main.__dict__
         exec(compile(source, "main.py", "exec"), space)
         sys.settrace(trace)
         try:
@@ -810,6 +812,7 @@ def run_real(source: str, arguments: list[Any]) -> Any:
         return Failed(type(error).__name__, str(error))
     finally:
         del sys.modules["stub"]
+        sys.modules.pop("main", None)
 
 
 def differences(claimed: Any, real: Any, path: str = "") -> list[str]:

@@ -23,6 +23,10 @@ def object_method(name: str) -> Builtin:
             from mblint.evaluate.objects import get_attribute
 
             return get_attribute(machine, receiver, args[1], site, frame)
+        if name == "__init__" and isinstance(receiver, Instance) and _is_exception(receiver):
+            machine.write(receiver, "args", tuple(args[1:]), None, None)
+            receiver.origin.pop("args", None)
+            return None
         if name == "__new__" and isinstance(receiver, ClassValue):
             return machine.new_instance(receiver)
         if name in ("__eq__", "__ne__"):
@@ -40,6 +44,11 @@ def object_method(name: str) -> Builtin:
         return None
 
     return Builtin(f"method:{name}", method)
+
+
+def _is_exception(receiver: Instance) -> bool:
+    base = receiver.cls.builtin_base if receiver.cls is not None else None
+    return base is not None and issubclass(base, BaseException)
 
 
 def _set(machine: Machine, receiver: Instance, name: str, value: Any, site: Any, frame: Any) -> None:

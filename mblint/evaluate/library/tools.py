@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from mblint.evaluate.budget import Limits
-from mblint.evaluate.calls import call
+from mblint.evaluate.calls import CALLS_MADE, call
 from mblint.evaluate.classes import class_lookup
 from mblint.evaluate.copying import copy_value
 from mblint.evaluate.iteration import iterate, walk
 from mblint.evaluate.library.registry import Args, Kwargs, library
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.methods import update_dict
-from mblint.evaluate.operators import binary, has_rest
+from mblint.evaluate.operators import binary, compare, has_rest, truth
 from mblint.evaluate.unknown import Unknown, like, rest
 from mblint.evaluate.values import (
     BoundMethod,
     Builtin,
     BuiltinClass,
+    ClassValue,
     FunctionValue,
     Instance,
     KnownIterator,
@@ -69,11 +70,18 @@ def _partial(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any
     return Partial(function, given, named)
 
 
-@library("functools.lru_cache", "functools.cache", "functools.singledispatch")
+@library("functools.lru_cache", "functools.cache")
 def _lru_cache(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
+    """The function itself, with a memory of its calls beside it."""
     if args and isinstance(args[0], FunctionValue):
-        return args[0]
-    return Builtin("lru_cache", lambda m, a, k, s, f: a[0])
+        return _remembering(machine, args[0])
+    return Builtin("lru_cache", lambda m, a, k, s, f: _remembering(m, a[0]))
+
+
+def _remembering(machine: Machine, function: Any) -> Any:
+    if isinstance(function, FunctionValue):
+        function.attrs[CALLS_MADE] = machine.born(TrackedDict())
+    return function
 
 
 @library("functools.wraps", "functools.update_wrapper")
@@ -93,7 +101,39 @@ def _named_after(wrapper: Any, original: Any) -> Any:
 
 @library("functools.total_ordering")
 def _total_ordering(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
-    return args[0]
+    """The comparisons that a class leaves out, from the one that it writes and its equality."""
+    cls = args[0]
+    if isinstance(cls, ClassValue):
+        written = next((hook for hook in _FROM_ONE if isinstance(class_lookup(cls, hook), FunctionValue)), None)
+        for hook, (negated, or_equal) in _FROM_ONE.get(written or "", {}).items():
+            if class_lookup(cls, hook) is None:
+                cls.namespace[hook] = Builtin(f"method:{hook}", _derived_order(written or "", negated, or_equal))
+    return cls
+
+
+_FROM_ONE: dict[str, dict[str, tuple[bool, str]]] = {
+    "__lt__": {"__gt__": (True, "and not"), "__le__": (False, "or"), "__ge__": (True, "")},
+    "__le__": {"__ge__": (True, "or"), "__lt__": (False, "and not"), "__gt__": (True, "")},
+    "__gt__": {"__lt__": (True, "and not"), "__ge__": (False, "or"), "__le__": (True, "")},
+    "__ge__": {"__le__": (True, "or"), "__gt__": (False, "and not"), "__lt__": (True, "")},
+}
+"""Written comparison -> derived one -> (whether the written answer is turned round, how equality comes in)."""
+
+
+def _derived_order(written: str, negated: bool, or_equal: str) -> Any:
+    def derived(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
+        answer = truth(machine, call(machine, BoundMethod(class_lookup(args[0].cls, written), args[0]), [args[1]], {}, site, frame))
+        if type(answer) is Unknown:
+            return answer
+        first = answer is not negated
+        if not or_equal or first is (or_equal == "or"):
+            return first
+        same = truth(machine, compare(machine, ast.Eq, args[0], args[1], site, frame))
+        if type(same) is Unknown:
+            return same
+        return same if or_equal == "or" else not same
+
+    return derived
 
 
 @library("functools.reduce")
@@ -297,9 +337,23 @@ def _defaultdict(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame:
     return made
 
 
-@library("collections.OrderedDict", "types.MappingProxyType")
+class OrderedDict(TrackedDict):
+    """collections.OrderedDict."""
+
+    __slots__ = ()
+
+
+@library("collections.OrderedDict")
 def _ordered(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
-    made = TrackedDict()
+    return _filled(machine, OrderedDict(), args, kwargs, site, frame)
+
+
+@library("types.MappingProxyType")
+def _proxy(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
+    return _filled(machine, TrackedDict(), args, kwargs, site, frame)
+
+
+def _filled(machine: Machine, made: TrackedDict, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> TrackedDict:
     machine.born(made)
     for other in [*args, kwargs]:
         update_dict(machine, made, other, site, frame)
