@@ -4,7 +4,9 @@ Sources: megatron-core 0.19 `transformer/mlp.py`, `fusions/fused_bias_swiglu.py`
 `transformer/moe/experts.py`, `moe_layer.py`, `token_dispatcher.py`, `shared_experts.py`, `moe_utils.py`;
 Transformer Engine 2.20 `module/grouped_linear.py`. A fused gated activation keeps only its input (both
 halves); run by hand it also keeps silu(x), the other half after the offset was added, and for experts the
-product before the router's probability is applied.
+product before the router's probability is applied. Where the input is clamped first (GPT-OSS), `clamp` keeps
+its own input, the projection's output, and the activation keeps the clamped copy: both halves once more when
+fused, the first half once more by hand.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def _dense(inputs: Inputs, adapters: frozenset[str], quantized: bool, selective:
     keep_stats(inner, inputs, size.t)
     inner.keep(MLP, wide * halves * stored)
     if model.gated and not model.fused_activation:
-        inner.keep(MLP, 2 * wide * size.e)
+        inner.keep(MLP, (3 if model.clamped else 2) * wide * size.e)
     keep_row_input(inner, inputs, size, adapters, "linear_fc2", MLP, wide, False)
     residual = size.t * size.hidden * size.e
     part = Part()
@@ -146,7 +148,9 @@ def _routed(inputs: Inputs, adapters: frozenset[str], size: Sizes) -> tuple[Part
     if moe.latent and not size.frozen:
         routed.keep(EXPERTS, size.t * (moe.latent + (size.hidden if size.quantized else 0)) * size.inp)
     if not model.fused_activation:
-        act.keep(EXPERTS, (3 if model.gated else 1) * wide * size.e)
+        act.keep(EXPERTS, ((4 if model.clamped else 3) if model.gated else 1) * wide * size.e)
+    elif model.clamped:
+        act.keep(EXPERTS, wide * halves * size.e)
     if trains_out:
         act.keep(EXPERTS, wide * (size.e if size.frozen else size.inp))
     act.keep(EXPERTS, copies * 4, "")

@@ -10,6 +10,7 @@ from mblint.facts.memory.allowance import CONTEXT, FRAGMENTATION, GRAPHS, NCCL, 
 from mblint.facts.memory.estimate import (
     BACKWARD,
     BUFFER,
+    COPIED,
     DEFERRED,
     EMBEDDING_GRADIENT,
     HELD,
@@ -40,7 +41,7 @@ _GROUP_OF: Final[dict[str, str]] = {
     **dict.fromkeys((WEIGHTS, FROZEN, ADAPTERS, COPIES, FSDP), WEIGHT_GROUP),
     GRADIENTS: GRADIENT_GROUP,
     **dict.fromkeys((MAIN, STATES), OPTIMIZER_GROUP),
-    **dict.fromkeys((OUTPUT, LOSS, BACKWARD, DEFERRED, EMBEDDING_GRADIENT, STEP), TEMPORARY_GROUP),
+    **dict.fromkeys((OUTPUT, LOSS, BACKWARD, DEFERRED, EMBEDDING_GRADIENT, STEP, COPIED), TEMPORARY_GROUP),
     **dict.fromkeys((HELD, BUFFER, OUTPUTS), ACTIVATION_GROUP),
     **dict.fromkeys((CONTEXT, NCCL, WORKSPACES, GRAPHS, FRAGMENTATION), ALLOWANCE_GROUP),
 }

@@ -100,6 +100,7 @@ class OptimizerSetup:
     fp32_gradients: bool
     cpu_offload: float
     master_in_kernel: bool
+    unscaled_bytes: int
     fsdp: str
     fsdp_grad_bytes: int
     fsdp_comm_bytes: int
@@ -168,7 +169,8 @@ def read_inputs(source: Source) -> tuple[Inputs | None, dict[str, str]]:
     model = read_model(read, parallel.tp, notes, rough)
     recompute = _recompute(read)
     training = _training(read, parallel)
-    optimizer = _optimizer(read, precision, notes)
+    te_version = _version(source.versions.get("te", ""))
+    optimizer = _optimizer(read, precision, te_version, notes)
     peft = read_peft(read, notes)
     offload = _offload(read)
     graphs = read.text("model.cuda_graph_impl", "none").lower()
@@ -193,7 +195,7 @@ def read_inputs(source: Source) -> tuple[Inputs | None, dict[str, str]]:
         gpu=gpu.lower(),
         cuda_graphs="" if graphs in ("none", "") else graphs,
         expandable_segments=_expandable(source),
-        te_version=_version(source.versions.get("te", "")),
+        te_version=te_version,
         not_modelled=tuple(dict.fromkeys(notes)),
         approximated=tuple(dict.fromkeys(rough)),
         shorter=shorter_batches(source),
@@ -294,7 +296,7 @@ def _fused_wgrad(read: Reader) -> bool:
     return bool(value) if isinstance(value, bool) else True
 
 
-def _optimizer(read: Reader, precision: Precision, notes: list[str]) -> OptimizerSetup:
+def _optimizer(read: Reader, precision: Precision, te_version: tuple[int, ...], notes: list[str]) -> OptimizerSetup:
     kind = read.text("optimizer.optimizer", "adam").lower()
     if kind not in ("adam", "adamw", "sgd", "muon", "dist_muon", "lion"):
         notes.append(f"optimizer.optimizer = {kind}")
@@ -313,6 +315,7 @@ def _optimizer(read: Reader, precision: Precision, notes: list[str]) -> Optimize
     # Transformer Engine's Adam keeps main parameters only in these cases; else Megatron does, in fp32.
     recipe = read.name("optimizer.fp8_recipe", "delayed").lower()
     in_kernel = aware and (main_params != "float32" or recipe == "delayed" or offload > 0)
+    moments = [read.name(f"optimizer.{name}_dtype", "float32") if aware else "float32" for name in ("exp_avg", "exp_avg_sq")]
     fsdp_grads = read.name("ddp.megatron_fsdp_main_grads_dtype")
     fsdp_comm = read.name("ddp.megatron_fsdp_grad_comm_dtype")
     return OptimizerSetup(
@@ -322,17 +325,28 @@ def _optimizer(read: Reader, precision: Precision, notes: list[str]) -> Optimize
         precision_aware=aware,
         remainders=in_kernel and offload == 0 and read.flag("optimizer.store_param_remainders", True),
         main_params_bytes=dtype_bytes(main_params) if in_kernel else 4,
-        exp_avg_bytes=dtype_bytes(read.name("optimizer.exp_avg_dtype", "float32")) if aware else 4,
-        exp_avg_sq_bytes=dtype_bytes(read.name("optimizer.exp_avg_sq_dtype", "float32")) if aware else 4,
+        exp_avg_bytes=dtype_bytes(moments[0]),
+        exp_avg_sq_bytes=dtype_bytes(moments[1]),
         momentum=read.number("optimizer.sgd_momentum", 0.9) != 0,
         fp32_gradients=fp32_gradients,
         cpu_offload=offload,
         master_in_kernel=in_kernel,
+        unscaled_bytes=_unscaled(moments, main_params if in_kernel else "float32", te_version) if kind in ("adam", "adamw") else 0,
         fsdp=fsdp,
         fsdp_grad_bytes=dtype_bytes(fsdp_grads, 4 if fp32_gradients else precision.weight_bytes),
         fsdp_comm_bytes=dtype_bytes(fsdp_comm, precision.weight_bytes),
         fsdp_unit=read.optional("ddp.suggested_communication_unit_size") or 0,
     )
+
+
+def _unscaled(moments: list[str], main_params: str, te_version: tuple[int, ...]) -> int:
+    """Bytes a parameter of the fp32 copies that Adam makes of its narrower states for one step, all of them at once.
+
+    Source: Transformer Engine `optimizers/fused_adam.py:step` (the lists of unscaled states). From 2.13 on two moments in
+    bfloat16 are read as they are; an unknown version is taken as new.
+    """
+    fused = moments == ["bfloat16", "bfloat16"] and (not te_version or te_version >= (2, 13))
+    return 4 * sum(name != "float32" and not (fused and name == "bfloat16") for name in (*moments, main_params))
 
 
 def _expandable(source: Source) -> bool | None:

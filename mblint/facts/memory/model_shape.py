@@ -95,6 +95,7 @@ class ModelShape:
     fused_rope: bool
     fused_activation: bool
     fp8_activation_input: bool
+    clamped: bool
     hidden_dropout: float
     attention_dropout: float
     output_gate: bool
@@ -206,6 +207,7 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
         fused_rope=read.flag("model.apply_rope_fusion"),
         fused_activation=read.flag("model.bias_activation_fusion") or read.flag("model.use_te_activation_func"),
         fp8_activation_input=read.flag("model.activation_func_fp8_input_store"),
+        clamped=_clamped(read),
         hidden_dropout=read.number("model.hidden_dropout", 0.1),
         attention_dropout=read.number("model.attention_dropout", 0.1),
         output_gate=read.flag("model.attention_output_gate"),
@@ -235,6 +237,11 @@ def _vocabulary(read: Reader, tp: int) -> int:
         return vocabulary
     multiple = max(1, read.integer("model.make_vocab_size_divisible_by", 128) * tp)
     return math.ceil(vocabulary / multiple) * multiple
+
+
+def _clamped(read: Reader) -> bool:
+    """Whether the activation's input is clamped by hand; Transformer Engine's fused operations clamp inside a kernel."""
+    return read.raw("model.activation_func_clamp_value") is not None and not read.flag("model.use_transformer_engine_op_fuser")
 
 
 def _latent_attention(read: Reader) -> LatentAttention | None:

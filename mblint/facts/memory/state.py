@@ -4,10 +4,13 @@ Sources (megatron-core 0.19): `distributed/param_and_grad_buffer.py` (gradient d
 trainable parameter), `optimizer/distrib_optimizer.py` and `optimizer/optimizer.py` (fp32 main parameters,
 sharding over the data parallel group), `optimizer/cpu_offloading/hybrid_optimizer.py`, `distributed/fsdp/`;
 Transformer Engine `optimizers/fused_adam.py` (dtypes of the states; with remainders an fp32 main parameter
-is the bfloat16 weight plus 16 more bits).
+is the bfloat16 weight plus 16 more bits; fp32 copies of narrower states for the step), `tensor/utils.py`
+(quantizing from main parameters).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from mblint.facts.memory.inputs import Inputs, OptimizerSetup
 from mblint.facts.memory.layout import Chunk
@@ -25,24 +28,65 @@ FSDP = "gathered FSDP units"
 STATE_COMPONENTS = (WEIGHTS, FROZEN, ADAPTERS, COPIES, GRADIENTS, MAIN, STATES, FSDP)
 
 
-def stage_state(counter: Counter, chunks: tuple[Chunk, ...]) -> tuple[dict[str, float], Parameters]:
-    """Bytes by component for one pipeline stage, and its parameters."""
+class StageState(NamedTuple):
+    """The state of one pipeline stage, in bytes by component, and what the optimizer step adds to it.
+
+    `cast`: gradients as fp32, shard by shard; they stay until the next step begins. `step`: copies that live within the
+    step only.
+    """
+
+    components: dict[str, float]
+    parameters: Parameters
+    cast: float
+    step: float
+
+
+def stage_state(counter: Counter, chunks: tuple[Chunk, ...]) -> StageState:
+    """The state of one pipeline stage."""
     total, quantized = Parameters(), Parameters()
     for chunk in chunks:
         of_chunk, of_quantized = counter.chunk(chunk)
         total = total.plus(of_chunk)
         quantized = quantized.plus(of_quantized)
-    return _bytes(counter, chunks, total, quantized), total
+    components = _bytes(counter, chunks, total, quantized)
+    cast, step = _step(counter.inputs, components, quantized)
+    return StageState(components, total, cast, step)
+
+
+def _step(inputs: Inputs, state: dict[str, float], quantized: Parameters) -> tuple[float, float]:
+    """(gradients cast to fp32, other copies of the optimizer step).
+
+    Gradients that are not fp32 are cast where Megatron, not the optimizer, keeps the main parameters: as large as these
+    (`optimizer/distrib_optimizer.py:_copy_model_grads_to_main_grads`). Adam holds fp32 copies of all narrower states at once.
+    Afterwards quantized weights are made from main parameters that are cast to the weights' dtype first, again all at
+    once (`tensor/utils.py`, called by `_copy_main_params_to_model_params`); MXFP8 weights are gathered before they are
+    quantized and have no such list.
+    """
+    optimizer, precision = inputs.optimizer, inputs.precision
+    if optimizer.fsdp:
+        return 0.0, 0.0
+    cast = 0.0 if optimizer.master_in_kernel or optimizer.fp32_gradients else state[MAIN]
+    states = optimizer.exp_avg_bytes + optimizer.exp_avg_sq_bytes
+    unscaled = state[STATES] / states * optimizer.unscaled_bytes if states else 0.0
+    main = 0.0
+    if precision.primary_weights and precision.quantization != "mxfp8" and inputs.peft is None and not optimizer.master_in_kernel:
+        dense, experts = _shards(inputs)
+        main = (quantized.linear / dense + quantized.expert_linear / experts) * precision.weight_bytes
+    return cast, max(unscaled, main)
+
+
+def _shards(inputs: Inputs) -> tuple[float, float]:
+    """Ranks that share the optimizer's part of a dense parameter, and of an expert's."""
+    parallel, optimizer = inputs.parallel, inputs.optimizer
+    if not optimizer.distributed:
+        return 1.0, 1.0
+    # Several optimizer instances shard within a part of the group each.
+    return max(1.0, parallel.dense_shards / optimizer.instances), max(1.0, parallel.expert_shards / optimizer.instances)
 
 
 def _bytes(counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quantized: Parameters) -> dict[str, float]:
     inputs = counter.inputs
-    precision, optimizer, peft, parallel = (
-        inputs.precision,
-        inputs.optimizer,
-        inputs.peft,
-        inputs.parallel,
-    )
+    precision, optimizer, peft = inputs.precision, inputs.optimizer, inputs.peft
     dense = total.linear + total.other
     experts = total.expert_linear + total.expert_other
     in_quantized = quantized.linear + quantized.expert_linear
@@ -67,11 +111,7 @@ def _bytes(counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quant
     states *= on_gpu
     if optimizer.fsdp:
         return _fsdp(counter, chunks, out, trainable, trainable_experts, main, states)
-    shards, expert_shards = 1.0, 1.0
-    if optimizer.distributed:
-        # Several optimizer instances shard within a part of the group each.
-        shards = max(1.0, parallel.dense_shards / optimizer.instances)
-        expert_shards = max(1.0, parallel.expert_shards / optimizer.instances)
+    shards, expert_shards = _shards(inputs)
     sharded = trainable / shards + trainable_experts / expert_shards
     out[GRADIENTS] = (trainable + trainable_experts) * gradient
     out[MAIN] = sharded * main
