@@ -15,6 +15,7 @@ from mblint.evaluate.modules import Module, SourceError
 from mblint.evaluate.site import Site
 from mblint.evaluate.values import FunctionValue
 from mblint.findings import Finding
+from mblint.fix.layers import Layer, layers_of
 from mblint.fix.prove import Judged, objection
 from mblint.judge import Judgement, Undecided, judge, merge
 from mblint.judging.fields import field_findings
@@ -40,12 +41,14 @@ INTERNAL = ("MB900", "internal-error")
 @dataclass(frozen=True)
 class FixInputs:
     """What the edits of a launch's fixes are planned from: the writes of the keys that change, the recipe's function, the
-    annotations of the fields."""
+    annotations of the fields, the YAML files and the command that override it. `described`: by a script or YAML file."""
 
     writes: dict[str, tuple[Write, ...]]
     function: Span | None
     hints: dict[str, str]
     env_missing: bool
+    layers: tuple[Layer, ...] = ()
+    described: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Verdict:
     undecided: tuple[Undecided, ...]
     span: Span | None = None
     fix_inputs: FixInputs | None = None
+    label: str = ""
+    """What reports call it, where that is not the recipe's name."""
 
 
 @dataclass
@@ -105,6 +110,8 @@ class Checker:
         what their edits are planned from, "none" leaves them as the rules gave them."""
         self.session = session
         self.fixes = fixes
+        self.lone_proven = True
+        """Whether a finding's only fix is proven by value; not where its edits are going to be proven anyway."""
         self.select = select or (lambda rule, name: True)
         self.all_rules = list(rules)
         chosen = [rule for rule in rules if self.select(rule.id, rule.name)]
@@ -119,18 +126,17 @@ class Checker:
 
     def judge_launch(self, launch: Launch, id_: str = "", observe: Callable[[ResolvedLaunch], None] | None = None) -> Verdict:
         """Evaluate one launch and judge it; what goes wrong becomes a finding."""
-        name = launch.recipe or launch.id or "plain"
         if self.review is not None:
             self.review.ensure(self, [launch])
         try:
             decisions = self._ways(launch)
             verdicts = [self._proven(launch, way, self._marked(launch, self._judge_way(launch, id_, way, observe))) for way in decisions]
         except CannotEvaluate as problem:
-            return self._not_evaluated(name, id_, problem)
+            return self._not_evaluated(launch, id_, problem)
         except UserError:
             raise
         except Exception as error:
-            return self._crashed(name, id_, error)
+            return self._crashed(launch, id_, error)
         if len(verdicts) == 1:
             return verdicts[0]
         return _joined(verdicts)
@@ -177,6 +183,8 @@ class Checker:
         if outcome.failures or (outcome.stopped is None and not outcome.undecided):
             judged = agreeing(judged, outcome)
         findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
+        if launch.title:
+            findings = [replace(finding, launch=launch.label) for finding in findings]
         if resolved.condition is not None:
             findings = [replace(finding, condition=resolved.condition) for finding in findings]
         if observe is not None:
@@ -188,8 +196,8 @@ class Checker:
         decided = outcome.no_source or (outcome.stopped is None and not outcome.undecided)
         verdict = _verdict(findings, undecided, decided)
         ordered = tuple(sorted(findings, key=_order))
-        inputs = fix_inputs(resolved, ordered) if self.fixes == "plan" else None
-        return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs)
+        inputs = fix_inputs(resolved, ordered, launch) if self.fixes == "plan" else None
+        return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs, launch.label)
 
     def survey(self, launch: Launch, judged: bool, observe: Callable[[ResolvedLaunch], None]) -> Verdict | None:
         """Evaluate a launch and its launch path, show each way through it to `observe`, and judge it if asked to.
@@ -215,7 +223,7 @@ class Checker:
                 taken = [choice for _, choice, _ in machine.path_taken]
                 if not decisions and not taken:
                     if judged:
-                        return self._not_evaluated(launch.recipe or launch.id or "plain", launch.id, problem)
+                        return self._not_evaluated(launch, launch.id, problem)
                     raise
             pending += [[*taken[:index], not taken[index]] for index in range(len(decisions), len(taken))]
         if not verdicts:
@@ -236,6 +244,9 @@ class Checker:
             if finding.older:
                 findings.append(replace(finding, fixes=()))  # not to be shown
                 continue
+            if len(finding.fixes) == 1 and not self.lone_proven:
+                findings.append(finding)
+                continue
             good = []
             for fix in finding.fixes:
                 try:
@@ -247,7 +258,7 @@ class Checker:
             findings.append(replace(finding, fixes=tuple(good)) if good != list(finding.fixes) else finding)
         return replace(verdict, findings=tuple(findings))
 
-    def _crashed(self, name: str, id_: str, error: Exception) -> Verdict:
+    def _crashed(self, launch: Launch, id_: str, error: Exception) -> Verdict:
         """A fault of mblint's own ends one launch, not the run."""
         from mblint.crash import one_line, write_report
 
@@ -260,12 +271,12 @@ class Checker:
             severity="error",
             outcome="note",
             message=f"mblint failed while it judged this launch: {one_line(error)}{where}",
-            launch=name,
+            launch=launch.label,
         )
         doubt = Undecided(INTERNAL[0], INTERNAL[1], "mblint failed", (), True)
-        return Verdict(id_, name, "undecided", (finding,), (doubt,))
+        return Verdict(id_, launch.name, "undecided", (finding,), (doubt,), label=launch.label)
 
-    def _not_evaluated(self, name: str, id_: str, problem: CannotEvaluate) -> Verdict:
+    def _not_evaluated(self, launch: Launch, id_: str, problem: CannotEvaluate) -> Verdict:
         finding = Finding(
             rule=NOT_EVALUATED[0],
             name=NOT_EVALUATED[1],
@@ -273,10 +284,11 @@ class Checker:
             outcome="fails" if problem.raises else "note",
             message=problem.message,
             span=problem.span,
-            launch=name,
+            launch=launch.label,
         )
         doubt = Undecided(NOT_EVALUATED[0], NOT_EVALUATED[1], problem.message, (), True)
-        return Verdict(id_, name, "fails" if problem.raises else "undecided", (finding,), () if problem.raises else (doubt,), problem.span)
+        kind, doubts = ("fails", ()) if problem.raises else ("undecided", (doubt,))
+        return Verdict(id_, launch.name, kind, (finding,), doubts, problem.span, label=launch.label)
 
     # --- files ---------------------------------------------------------------------------------------------------
 
@@ -290,9 +302,9 @@ class Checker:
                 found.append((f"{module.name}:{node.name}", value))
         return found
 
-    def judge_recipe(self, name: str, launch: Launch) -> Verdict | None:
+    def judge_recipe(self, name: str, launch: Launch, observe: Callable[[ResolvedLaunch], None] | None = None) -> Verdict | None:
         """The verdict of a recipe that a file defines; None for a function that only looked like one."""
-        verdict = self.judge_launch(launch, launch.id or name)
+        verdict = self.judge_launch(launch, launch.id or name, observe)
         function = find_recipe(self.session, name)
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
 
@@ -303,17 +315,21 @@ def _needs_estimate(rule: Rule) -> bool:
 
 def judged(verdict: Verdict) -> Judged:
     """A verdict in the form that proofs compare."""
-    doubts = frozenset((verdict.recipe, doubt.rule) for doubt in verdict.undecided if doubt.could_fail)
-    return Judged(verdict.findings, doubts, frozenset({verdict.recipe}))
+    label = verdict.label or verdict.recipe
+    doubts = frozenset((label, doubt.rule) for doubt in verdict.undecided if doubt.could_fail)
+    return Judged(verdict.findings, doubts, frozenset({label}))
 
 
-def fix_inputs(launch: ResolvedLaunch, findings: Iterable[Finding]) -> FixInputs:
+def fix_inputs(launch: ResolvedLaunch, findings: Iterable[Finding], described: Launch) -> FixInputs:
     """Writes and annotations of every key that a fix would change."""
     keys = {key for finding in findings for fix in finding.fixes for key in fix.changes}
     writes = {key: launch.origins(key) for key in keys}
-    own = launch.span is not None and launch.session.in_project(launch.span.path)
     hints = {key: hint for key in keys if (hint := launch.annotation(key))}
-    return FixInputs(writes, launch.body if own else None, hints, not isinstance(launch.get("env_vars"), dict))
+    body = launch.body
+    own = body is not None and launch.session.in_project(body.path)
+    missing = not isinstance(launch.cfg.attrs.get("env_vars"), dict)
+    layers = tuple(layer for layer in layers_of(described) if launch.session.in_project(layer.span.path))
+    return FixInputs(writes, body if own else None, hints, missing, layers, described.spec is not None)
 
 
 def unreadable(error: SourceError) -> Finding:
@@ -365,7 +381,19 @@ def _joined(verdicts: list[Verdict]) -> Verdict:
     kind = "fails" if all(k == "fails" for k in kinds) else "ok" if all(k == "ok" for k in kinds) else "undecided"
     first = verdicts[0]
     undecided = list(dict.fromkeys(doubt for verdict in verdicts for doubt in verdict.undecided))
-    return Verdict(first.id, first.recipe, kind, tuple(sorted(findings, key=_order)), tuple(undecided), first.span)
+    return replace(
+        first, verdict=kind, findings=tuple(sorted(findings, key=_order)), undecided=tuple(undecided), fix_inputs=_all_inputs(verdicts)
+    )
+
+
+def _all_inputs(verdicts: Sequence[Verdict]) -> FixInputs | None:
+    """What fixes of all ways through a recipe are planned from."""
+    given = [verdict.fix_inputs for verdict in verdicts if verdict.fix_inputs is not None]
+    if not given:
+        return None
+    writes = {key: found for inputs in reversed(given) for key, found in inputs.writes.items()}
+    hints = {key: hint for inputs in reversed(given) for key, hint in inputs.hints.items()}
+    return replace(given[0], writes=writes, hints=hints)
 
 
 __all__ = ["Checked", "Checker", "Module", "Verdict", "unreadable"]

@@ -21,6 +21,8 @@ COMMANDS: dict[str, str] = {
     "suggest": "find the cheapest way out for a launch that does not fit",
     "diagnose": "say from a failed run's log what went wrong and what mends it",
     "diff": "show what a change does to every recipe",
+    "report": "show all launches of a repository at a glance",
+    "server": "serve an editor: findings while typing, hovers, fixes, completion",
     "rule": "explain one rule",
     "rules": "list all rules",
     "upstream": "fetch, list and remove the Megatron-Bridge source that is judged against",
