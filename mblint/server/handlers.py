@@ -1,0 +1,205 @@
+"""What the server does at each message of the client."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from lsprotocol import types
+
+from mblint.facts.memory.capacity import GIB
+from mblint.server import convert, questions
+from mblint.server.app import WATCHED, Server
+from mblint.server.documents import Document, Position, open_document, path_of
+
+FIX_ALL = "source.fixAll.mblint"
+KINDS = {"fix": "quickfix", "suppress": "quickfix", "all": FIX_ALL}
+
+
+def register(server: Server) -> None:
+    """Register all features."""
+    _life(server)
+    _documents(server)
+    _questions(server)
+    _commands(server)
+
+
+def _life(server: Server) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        folders = [folder.uri for folder in params.workspace_folders or []] or ([params.root_uri] if params.root_uri else [])
+        paths = [os.path.realpath(path) for uri in folders if (path := path_of(uri)) is not None]
+        if not paths and params.root_path:
+            paths = [os.path.realpath(params.root_path)]
+        server.service.projects.folders = paths
+
+    @server.feature(types.INITIALIZED)
+    def initialized(params: types.InitializedParams) -> None:
+        workspace = server.client_capabilities.workspace
+        watching = workspace.did_change_watched_files if workspace is not None else None
+        if watching is not None and watching.dynamic_registration:
+            watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in WATCHED]
+            options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+            registration = types.Registration("mblint-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+            server.client_register_capability(types.RegistrationParams([registration]))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        projects = server.service.projects
+        gone = {os.path.realpath(path) for folder in params.event.removed if (path := path_of(folder.uri)) is not None}
+        come = [os.path.realpath(path) for folder in params.event.added if (path := path_of(folder.uri)) is not None]
+        projects.folders = [*(path for path in projects.folders if path not in gone), *come]
+        projects.forget_roots()
+        server.all_again()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def watched(params: types.DidChangeWatchedFilesParams) -> None:
+        if any(change.type != types.FileChangeType.Changed for change in params.changes):
+            server.worker.submit(server.service.forget_missing, 1)
+        server.all_again()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def configuration(params: types.DidChangeConfigurationParams) -> None:
+        server.all_again()
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(params: Any = None) -> None:
+        for timer in server.timers.values():
+            timer.cancel()
+        server.worker.close()
+
+
+def _documents(server: Server) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: types.DidOpenTextDocumentParams) -> None:
+        item = params.text_document
+        folder = next(iter(server.service.projects.folders), os.getcwd())
+        document = open_document(item.uri, str(item.language_id), item.version, item.text, folder)
+        server.documents[item.uri] = document
+        server.foreign = {uri: {u: r for u, r in rows.items() if u != item.uri} for uri, rows in server.foreign.items()}
+        server.later(document, delay=0)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeTextDocumentParams) -> None:
+        document = server.documents.get(params.text_document.uri)
+        if document is None:
+            return
+        version = params.text_document.version
+        for change in params.content_changes:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                start, end = change.range.start, change.range.end
+                document.edit(
+                    Position(start.line, start.character), Position(end.line, end.character), change.text, version, server.encoding
+                )
+            else:
+                document.replace(change.text, version)
+                document.touched = None
+        server.later(document)
+        server.others_again(document)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: types.DidSaveTextDocumentParams) -> None:
+        document = server.documents.get(params.text_document.uri)
+        if document is not None and document.kind == "settings":
+            server.all_again()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        document = server.documents.pop(uri, None)
+        timer = server.timers.pop(uri, None)
+        if timer is not None:
+            timer.cancel()
+        server.lenses.pop(uri, None)
+        for other in server.foreign.pop(uri, {}):
+            server.publish_foreign(other)
+        if document is not None:
+            server.publish_foreign(uri)
+            server.others_again(document)
+
+
+def _questions(server: Server) -> None:
+    def place(document: Document, position: types.Position) -> tuple[int, int]:
+        return document.lines(server.encoding).place(Position(position.line, position.character))
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(params: types.HoverParams) -> types.Hover | None:
+        def work(document: Document) -> types.Hover | None:
+            line, column = place(document, params.position)
+            found = questions.hover_at(server.service, document, line, column)
+            return convert.hover(found, line, document.lines(server.encoding)) if found is not None else None
+
+        return await server.ask(params.text_document.uri, work)
+
+    @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[".", "=", " ", '"', "'"]))
+    async def completion(params: types.CompletionParams) -> types.CompletionList | None:
+        def work(document: Document) -> types.CompletionList | None:
+            line, column = place(document, params.position)
+            found = questions.complete_at(server.service, document, line, column)
+            return convert.completions(found, line, document.lines(server.encoding)) if found is not None else None
+
+        return await server.ask(params.text_document.uri, work)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
+    async def lens(params: types.CodeLensParams) -> list[types.CodeLens] | None:
+        def work(document: Document) -> list[types.CodeLens]:
+            lines = document.lines(server.encoding)
+            found = questions.lenses_of(server.service, document)
+            return [made for held in found for made in convert.lens(held, lines, document.uri)]
+
+        return await server.ask(params.text_document.uri, work)
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL]),
+    )
+    async def action(params: types.CodeActionParams) -> list[types.CodeAction] | None:
+        only = [str(getattr(kind, "value", kind)) for kind in params.context.only or []]
+
+        def wanted(kind: str) -> bool:
+            name = KINDS[kind]
+            if not only:
+                return kind != "all"
+            return any(name == asked or name.startswith(f"{asked}.") or not asked for asked in only)
+
+        def work(document: Document) -> list[types.CodeAction]:
+            first, _ = place(document, params.range.start)
+            last, _ = place(document, params.range.end)
+            found = questions.actions_at(server.service, document, first, last, wanted)
+            edits = server.client_capabilities.workspace and server.client_capabilities.workspace.workspace_edit
+            versions = bool(edits and edits.document_changes)
+            return [
+                convert.action(each, server.lines_of, server.uri, server.version_of, params.context.diagnostics, versions) for each in found
+            ]
+
+        return await server.ask(params.text_document.uri, work)
+
+
+def _commands(server: Server) -> None:
+    async def said(uri: str, recipe: str, memory: bool) -> str:
+        found = await server.ask(uri, lambda document: questions.summary(server.service, document, recipe))
+        if found is None:
+            return ""
+        name = recipe.rpartition(":")[2]
+        if not memory:
+            return f"{name}: {found.layout}, {found.batch}"
+        parts = [f"{part} {size / GIB:.1f}" for part, size in sorted(found.components.items(), key=lambda item: -item[1])]
+        missing = [f"{key}: {reason}" for key, reason in found.missing.items()]
+        return f"{name}: {found.memory}. " + ("GiB by part: " + ", ".join(parts) if parts else "Not known: " + "; ".join(missing))
+
+    @server.command("mblint.layout")
+    async def layout(uri: str, recipe: str) -> str:
+        text = await said(uri, recipe, False)
+        _say(server, text)
+        return text
+
+    @server.command("mblint.memory")
+    async def memory(uri: str, recipe: str) -> str:
+        text = await said(uri, recipe, True)
+        _say(server, text)
+        return text
+
+
+def _say(server: Server, text: str) -> None:
+    if text:
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, text))

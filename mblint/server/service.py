@@ -1,0 +1,171 @@
+"""What the editor asks, answered in the worker's thread: brings files up to date and keeps their last good state.
+
+Nothing here knows the protocol; answers are plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from mblint.errors import UserError
+from mblint.evaluate.modules import SourceError
+from mblint.report.model import Group, groups
+from mblint.server.documents import Document
+from mblint.server.judging import FileState, Round, Stopped, broken, finish, judge_launch_file, judge_python, judge_users, outline
+from mblint.server.project import Options, Project, Projects
+from mblint.server.shift import shifted
+from mblint.server.summary import Summary
+
+
+@dataclass(slots=True)
+class Answer:
+    """What is to be shown for one file: groups of findings by the path that they stand in, and the lenses."""
+
+    path: str
+    groups: list[Group] = field(default_factory=list)
+    lenses: list[Summary] = field(default_factory=list)
+    problem: str = ""
+    """Why nothing is judged: wrong settings, or an upstream that is not there."""
+    partial: bool = False
+
+
+class Service:
+    """Holds the open documents, the projects and the state of each file. Only `documents` is touched by other threads."""
+
+    def __init__(self, options: Options) -> None:
+        self.projects = Projects(options)
+        self.documents: dict[str, Document] = {}
+        """Open documents by URI."""
+        self._states: dict[int, tuple[Project, dict[str, FileState]]] = {}
+        self.at_work: Callable[[str], None] = lambda path: None
+
+    # --- judging -------------------------------------------------------------------------------------------------
+
+    def answer(self, document: Document, work: Round, publish: Callable[[Answer], None] | None = None) -> Answer:
+        """Judge a document as it is now. Raises Stopped when a newer change waits."""
+        assert document.path is not None
+        try:
+            project = self.projects.of(document.path)
+        except UserError as error:
+            return Answer(document.path, problem=str(error))
+        state = self.state(project, document.path)
+
+        def partly() -> None:
+            if publish is not None:
+                finish(project, state, [])
+                publish(self._answer(project, state, partial=True))
+
+        self._judge(project, state, document, Round(work.touched, work.stop, partly))
+        return self._answer(project, state)
+
+    def state(self, project: Project, path: str) -> FileState:
+        """The state of a file in a project."""
+        return self.states(project).setdefault(path, FileState(path))
+
+    def states(self, project: Project) -> dict[str, FileState]:
+        """All states of a project, by path."""
+        held = self._states.get(id(project))
+        if held is None or held[0] is not project:
+            live = {id(entry) for entry in self.projects.all()}
+            self._states = {key: value for key, value in self._states.items() if key in live}
+            held = self._states[id(project)] = (project, {})
+        return held[1]
+
+    def refresh(self, project: Project) -> frozenset[str]:
+        """Let the project's session see all open documents; the paths of modules that are read again."""
+        return project.warm.refresh(self.buffers(project))
+
+    def buffers(self, project: Project) -> dict[str, str]:
+        """The texts of open documents by path; of one that cannot be read, the last that could."""
+        texts: dict[str, str] = {}
+        states = self.states(project)
+        for document in list(self.documents.values()):
+            if document.path is None or document.kind not in ("python", "launch"):
+                continue
+            state = states.get(document.path)
+            text = document.text
+            if state is not None and state.broken is not None and state.current == text:
+                if state.module is None and not state.text:
+                    continue
+                text = state.text
+            texts[document.path] = text
+        return texts
+
+    def _judge(self, project: Project, state: FileState, document: Document, work: Round) -> None:
+        text = document.text
+        if state.broken is not None and state.current != text:
+            state.broken = None
+        state.current = text
+        self.refresh(project)
+        if document.kind == "launch":
+            judge_launch_file(project, state, text, work)
+            return
+        try:
+            if state.broken is not None:
+                return
+            judge_python(project, state, text, work)
+        except SourceError as error:
+            broken(state, error, text)
+            self.refresh(project)
+            return
+        others = judge_users(project, self.states(project), state.path, work)
+        finish(project, state, others)
+
+    def _answer(self, project: Project, state: FileState, partial: bool = False) -> Answer:
+        found = list(groups(state.report)) if state.report is not None else []
+        lenses = [entry.summary for entry in state.entries() if entry.summary is not None and entry.shown]
+        if state.broken is not None:
+            found, lenses = shifted(found, lenses, state.path, state.text, state.current)
+            found.insert(0, Group(state.broken, (), "syntax"))
+        return Answer(state.path, found, lenses, partial=partial)
+
+    # --- questions -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def judged(self, document: Document) -> Iterator[tuple[Project, FileState]]:
+        """The project of a document and its state, judged as the text is now. Raises UserError."""
+        assert document.path is not None
+        project = self.projects.of(document.path)
+        state = self.state(project, document.path)
+        self._judge(project, state, document, Round())
+        yield project, state
+
+    @contextmanager
+    def seen(self, document: Document) -> Iterator[tuple[Project, FileState]]:
+        """As `judged`, but nothing is judged for it: the session sees the text, the state knows its launches. Raises UserError."""
+        assert document.path is not None
+        project = self.projects.of(document.path)
+        state = self.state(project, document.path)
+        if document.kind == "python" and (state.broken is None or state.current != document.text):
+            state.broken, state.current = None, document.text
+            self.refresh(project)
+            try:
+                outline(project, state, document.text)
+            except SourceError as error:
+                broken(state, error, document.text)
+        elif document.kind == "launch" and state.text != document.text:
+            self._judge(project, state, document, Round())
+        self.refresh(project)
+        yield project, state
+
+    def shown(self, project: Project, state: FileState) -> Answer:
+        """What is to be shown of a file as it was judged last."""
+        return self._answer(project, state)
+
+    def is_own(self, path: str, other: str) -> bool:
+        """Whether a second file belongs to the project of the first."""
+        try:
+            project = self.projects.of(path)
+        except UserError:
+            return False
+        return project.session.in_project(other) and other.startswith(str(project.root))
+
+    def forget_missing(self) -> None:
+        """Files came or went."""
+        for project in self.projects.all():
+            project.warm.forget_missing()
+
+
+__all__ = ["Answer", "Service", "Stopped"]

@@ -1,0 +1,182 @@
+"""Keeps an evaluator warm over changes: forgets the modules whose text is another now, and those that import them, and no more."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
+
+from mblint.evaluate.modules import Module
+from mblint.evaluate.source import split_lines
+from mblint.launch.session import Session
+
+Stamp = tuple[int, int]
+"""Size and time of change of a file; (-1, 0) where there is none."""
+
+MAX_COMPILED = 20_000
+"""Pieces of compiled source that are kept; what is still in use is compiled again."""
+
+
+class Warm:
+    """The sources that a session has evaluated, and how they looked then."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._stamps: dict[str, Stamp] = {}
+        self._imports: dict[int, tuple[Module, frozenset[str], int]] = {}
+        self._numbers = itertools.count(1)
+        self.epoch = 0
+        """Counts changes of what is there at all: files that came or went."""
+
+    def refresh(self, buffers: Mapping[str, str]) -> frozenset[str]:
+        """Evaluate with these texts in place of files from now on, and with what is on disk elsewhere.
+
+        Returns the paths of the project's modules that were forgotten.
+        """
+        table = self.session.modules
+        before = table.overlay
+        changed = {path for path, module in self._project() if self._differs(path, module, buffers)}
+        came_or_went = set(before) ^ set(buffers)
+        others = {path for path in set(before) & set(buffers) if before[path] != buffers[path]}
+        table.overlay = dict(buffers)
+        if came_or_went or changed or others:
+            folders: set[str] = set()
+            for path in buffers:
+                folder = os.path.dirname(path)
+                while folder not in folders:
+                    folders.add(folder)
+                    folder = os.path.dirname(folder)
+            table.overlay_folders = folders
+        if came_or_went:
+            self.forget_missing()
+        if not changed:
+            return frozenset()
+        dropped = self.dependents(changed)
+        self._forget(dropped)
+        return frozenset(dropped)
+
+    def forget_missing(self) -> None:
+        """Files came or went: names that were not found may be there now."""
+        self.epoch += 1
+        self.session.modules.drop(lambda path: False)
+
+    def remember(self) -> None:
+        """Note how the files of the modules looked that were read since."""
+        overlay = self.session.modules.overlay
+        for path, _ in self._project():
+            if path not in self._stamps and path not in overlay:
+                self._stamps[path] = stamp(path)
+
+    def reads(self, module: Module) -> list[tuple[str, int]]:
+        """The modules of the project that a module imports, directly or through others, each as its path and a number.
+
+        Two lists are equal as long as none of those modules was read again. Names that were not found count with their name.
+        """
+        loaded = self.session.modules.loaded
+        found: dict[str, int] = {}
+        pending = [module]
+        while pending:
+            for name in self._imported(pending.pop()):
+                held = loaded.get(name)
+                if isinstance(held, Module):
+                    if held.path not in found and held is not module and self.session.in_project(held.path):
+                        found[held.path] = self._number(held)
+                        pending.append(held)
+                elif held is None and name in loaded:
+                    found[f"?{name}"] = self.epoch
+        return sorted(found.items())
+
+    def dependents(self, paths: Iterable[str]) -> set[str]:
+        """The paths, and those of all modules of the project that import one of them, directly or through others."""
+        loaded = self.session.modules.loaded
+        users: dict[str, set[str]] = {}
+        for path, module in self._project():
+            for name in self._imported(module):
+                held = loaded.get(name)
+                if isinstance(held, Module):
+                    users.setdefault(held.path, set()).add(path)
+        reached, pending = set(paths), list(paths)
+        while pending:
+            for user in users.get(pending.pop(), ()):
+                if user not in reached:
+                    reached.add(user)
+                    pending.append(user)
+        return reached
+
+    def _project(self) -> list[tuple[str, Module]]:
+        session = self.session
+        return [(m.path, m) for m in session.modules.loaded.values() if isinstance(m, Module) and session.in_project(m.path)]
+
+    def _differs(self, path: str, module: Module, buffers: Mapping[str, str]) -> bool:
+        held = buffers.get(path)
+        if held is not None:
+            return held != module.text
+        if path in self.session.modules.overlay:
+            return True  # closed: what was saved counts again
+        seen = self._stamps.get(path)
+        return seen is not None and seen != stamp(path)
+
+    def _forget(self, paths: set[str]) -> None:
+        table, machine = self.session.modules, self.session.machine
+        for held in list(table.loaded.values()):
+            if isinstance(held, Module) and held.path in paths:
+                self._imports.pop(id(held), None)
+        table.drop(lambda path: path in paths)
+        for path in paths:
+            self._stamps.pop(path, None)
+        for key in [key for key in machine.memo if getattr(key[0].module, "path", "") in paths]:
+            del machine.memo[key]
+        # What was compiled is kept by its node; a server lives long enough for that to add up.
+        if len(machine.compiled) > MAX_COMPILED:
+            kept = {key: held for key, held in machine.compiled.items() if isinstance(key, tuple) and key[0] == "library class"}
+            machine.compiled.clear()
+            machine.compiled.update(kept)
+
+    def _imported(self, module: Module) -> frozenset[str]:
+        """Dotted names that a module imports anywhere."""
+        held = self._imports.get(id(module))
+        if held is not None and held[0] is module:
+            return held[1]
+        found: set[str] = set()
+        for node in _import_nodes(module):
+            if isinstance(node, ast.ImportFrom):
+                source = self.session.modules.resolve_relative(module, node)
+                found.add(source)
+                found.update(f"{source}.{alias.name}" for alias in node.names)
+            else:
+                for alias in node.names:
+                    parts = alias.name.split(".")
+                    found.update(".".join(parts[: count + 1]) for count in range(len(parts)))
+        names = frozenset(found)
+        self._imports[id(module)] = (module, names, next(self._numbers))
+        return names
+
+    def _number(self, module: Module) -> int:
+        """A number that no other module had or will have."""
+        self._imported(module)
+        return self._imports[id(module)][2]
+
+
+def _import_nodes(module: Module) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Import statements anywhere in a module; functions that hold none are not looked through."""
+    lines = split_lines(module.text)
+    for statement in module.tree.body:
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            yield statement
+        elif any("import" in line for line in lines[statement.lineno - 1 : statement.end_lineno]):
+            for node in ast.walk(statement):
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    yield node
+
+
+def stamp(path: str) -> Stamp:
+    """How a file looks now."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return (-1, 0)
+    return (state.st_size, state.st_mtime_ns)
+
+
+__all__ = ["Stamp", "Warm", "stamp"]
