@@ -61,10 +61,12 @@ class Judgement:
 def judge(estimate: Estimate, gpu: str) -> Judgement:
     """Compare an estimate with the capacity of a GPU type.
 
-    "does not fit": even the lower end is more than the largest part of that name holds. "close": the upper
-    end is. Where parts of the launch are not counted the estimate is a lower bound, so "fits" is not said;
-    of what is only roughly counted nothing is said but that its state alone is too large. Where batches may
-    be shorter than the sequence length, only the state is certain, and the upper end is a full batch's.
+    "does not fit": even the lower end is more than the largest part of that name holds. "close": what is expected
+    (allocated and the usual allowance) leaves nothing free, or less than the allocator loses between its segments where
+    these cannot grow. The upper end of the range alone is no reason to warn: published runs that use their GPU well would
+    all be close. Where parts of the launch are not counted the estimate is a lower bound, so "fits" is not said; of what is
+    only roughly counted nothing is said but that its state alone is too large. Where batches may be shorter than the
+    sequence length, only the state is certain.
     """
     capacity = CAPACITIES.get(gpu.lower())
     worst, margin = estimate.worst, estimate.allowance
@@ -94,10 +96,11 @@ def judge(estimate: Estimate, gpu: str) -> Judgement:
         doubts.append("only roughly counted: " + ", ".join(estimate.approximated))
     if low > capacity.high_gib * GIB:
         verdict: Verdict = "does not fit"
-    elif high > capacity.low_gib * GIB and not estimate.approximated:
+    elif room < estimate.spare * capacity.low_gib * GIB and not estimate.approximated:
         verdict = "close"
         if estimate.shorter:
-            doubts.append(f"this is with full batches: {estimate.shorter}")
+            verdict = "unknown"
+            doubts.append(f"full batches need more than the GPU has, and {estimate.shorter}")
     else:
         verdict = "unknown" if doubts else "fits"
     return Judgement(verdict, gpu, capacity, low, high, room, largest, "; ".join(doubts), band)

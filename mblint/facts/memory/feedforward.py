@@ -123,7 +123,7 @@ def _moe(inputs: Inputs, adapters: frozenset[str], quantized: bool, selective: b
     grad = copies * moe.ffn / inputs.parallel.etp * size.e
     halves = 2 if model.gated else 1
     # Gradients of the experts' output, of the activation's output and input, by hand also of its factors.
-    by_hand = 0.0 if model.fused_activation else 2 * grad
+    by_hand = 0.0 if model.fused_expert_activation else 2 * grad
     part.working = residual + copies * (moe.latent or size.hidden) * size.e + grad * halves + by_hand
     return part
 
@@ -143,11 +143,11 @@ def _routed(inputs: Inputs, adapters: frozenset[str], size: Sizes) -> tuple[Part
     trains_out = not size.frozen or "expert_fc2" in adapters
     if trains_in:
         routed.keep(EXPERTS, copies * width * (size.e if size.frozen else size.inp), "expert_fc1")
-    stored = 1 if model.fp8_activation_input and model.fused_activation else size.e
+    stored = 1 if model.fp8_activation_input and model.fused_expert_activation else size.e
     routed.keep(EXPERTS, wide * halves * stored, "moe_act")
     if moe.latent and not size.frozen:
         routed.keep(EXPERTS, size.t * (moe.latent + (size.hidden if size.quantized else 0)) * size.inp)
-    if not model.fused_activation:
+    if not model.fused_expert_activation:
         act.keep(EXPERTS, ((4 if model.clamped else 3) if model.gated else 1) * wide * size.e)
     elif model.clamped:
         act.keep(EXPERTS, wide * halves * size.e)

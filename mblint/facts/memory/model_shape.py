@@ -94,6 +94,7 @@ class ModelShape:
     rotary_dim: int
     fused_rope: bool
     fused_activation: bool
+    fused_expert_activation: bool
     fp8_activation_input: bool
     clamped: bool
     hidden_dropout: float
@@ -182,6 +183,8 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
     rotary = position in ("rope", "yarn", "mrope")
     percent = read.number("model.rotary_percent", 1.0)
     backend = read.name("model.attention_backend").lower()
+    activation = read.name("model.activation_func", "gelu")
+    fused = read.flag("model.bias_activation_fusion") or read.flag("model.use_te_activation_func")
     local = read.text("model.transformer_impl", "transformer_engine") == "local"
     mla = _latent_attention(read)
     moe = _experts(read, ffn)
@@ -197,7 +200,7 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
         seq_length=read.integer("model.seq_length"),
         tied=read.flag("model.share_embeddings_and_output_weights", True),
         gated=read.flag("model.gated_linear_unit"),
-        activation=read.name("model.activation_func", "gelu"),
+        activation=activation,
         linear_bias=read.flag("model.add_bias_linear", True),
         qkv_bias=read.flag("model.add_qkv_bias"),
         norm_vectors=1 if read.text("model.normalization", "LayerNorm") == "RMSNorm" else 2,
@@ -205,7 +208,8 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
         learned_positions=position == "learned_absolute",
         rotary_dim=round((mla.rope_dim if mla else head_dim) * percent) if rotary or mla else 0,
         fused_rope=read.flag("model.apply_rope_fusion"),
-        fused_activation=read.flag("model.bias_activation_fusion") or read.flag("model.use_te_activation_func"),
+        fused_activation=fused,
+        fused_expert_activation=fused or (activation == "squared_relu" and read.flag("model.use_fused_weighted_squared_relu")),
         fp8_activation_input=read.flag("model.activation_func_fp8_input_store"),
         clamped=_clamped(read),
         hidden_dropout=read.number("model.hidden_dropout", 0.1),

@@ -49,30 +49,37 @@ def stage_state(counter: Counter, chunks: tuple[Chunk, ...]) -> StageState:
         total = total.plus(of_chunk)
         quantized = quantized.plus(of_quantized)
     components = _bytes(counter, chunks, total, quantized)
-    cast, step = _step(counter.inputs, components, quantized)
+    cast, step = _step(counter.inputs, components, total, quantized)
     return StageState(components, total, cast, step)
 
 
-def _step(inputs: Inputs, state: dict[str, float], quantized: Parameters) -> tuple[float, float]:
+def _step(inputs: Inputs, state: dict[str, float], total: Parameters, quantized: Parameters) -> tuple[float, float]:
     """(gradients cast to fp32, other copies of the optimizer step).
 
     Gradients that are not fp32 are cast where Megatron, not the optimizer, keeps the main parameters: as large as these
     (`optimizer/distrib_optimizer.py:_copy_model_grads_to_main_grads`). Adam holds fp32 copies of all narrower states at once.
     Afterwards quantized weights are made from main parameters that are cast to the weights' dtype first, again all at
     once (`tensor/utils.py`, called by `_copy_main_params_to_model_params`); MXFP8 weights are gathered before they are
-    quantized and have no such list.
+    quantized and have no such list. Dense and expert parameters have an optimizer each; these step one after the other.
     """
     optimizer, precision = inputs.optimizer, inputs.precision
     if optimizer.fsdp:
         return 0.0, 0.0
     cast = 0.0 if optimizer.master_in_kernel or optimizer.fp32_gradients else state[MAIN]
-    states = optimizer.exp_avg_bytes + optimizer.exp_avg_sq_bytes
-    unscaled = state[STATES] / states * optimizer.unscaled_bytes if states else 0.0
+    dense, experts = _shards(inputs)
+    trainable, trainable_experts = _trainable(inputs, total)
+    unscaled = max(trainable / dense, trainable_experts / experts) * optimizer.unscaled_bytes * (1.0 - optimizer.cpu_offload)
     main = 0.0
     if precision.primary_weights and precision.quantization != "mxfp8" and inputs.peft is None and not optimizer.master_in_kernel:
-        dense, experts = _shards(inputs)
-        main = (quantized.linear / dense + quantized.expert_linear / experts) * precision.weight_bytes
+        main = max(quantized.linear / dense, quantized.expert_linear / experts) * precision.weight_bytes
     return cast, max(unscaled, main)
+
+
+def _trainable(inputs: Inputs, total: Parameters) -> tuple[float, float]:
+    """Parameters that train: (dense, experts')."""
+    if inputs.peft is not None:
+        return total.adapter, total.expert_adapter
+    return total.linear + total.other, total.expert_linear + total.expert_other
 
 
 def _shards(inputs: Inputs) -> tuple[float, float]:
@@ -93,12 +100,11 @@ def _bytes(counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quant
     base_bytes = (dense + experts) * precision.weight_bytes
     if precision.primary_weights:
         base_bytes += in_quantized * (precision.quantized_weight_bytes - precision.weight_bytes)
+    trainable, trainable_experts = _trainable(inputs, total)
     if peft is None:
-        trainable, trainable_experts = dense, experts
         out = {WEIGHTS: base_bytes, FROZEN: 0.0, ADAPTERS: 0.0}
         width = float(precision.weight_bytes)
     else:
-        trainable, trainable_experts = total.adapter, total.expert_adapter
         width = float(peft.weight_bytes)
         out = {WEIGHTS: 0.0, FROZEN: base_bytes, ADAPTERS: (trainable + trainable_experts) * width}
     out[COPIES] = in_quantized * precision.weight_copy_bytes
