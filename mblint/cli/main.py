@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "rules": "list all rules",
     "upstream": "fetch, list and remove the Megatron-Bridge source that is judged against",
     "settings": "show the settings that hold here",
+    "init": "set mblint up in a repository: settings, commit hook, workflow",
 }
 """Name -> what it does; each is a module of this package with `configure(parser)` and `run(args)`."""
 

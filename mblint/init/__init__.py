@@ -1,0 +1,1 @@
+"""Setting mblint up in a repository: what is there already, and the files that are missing."""
