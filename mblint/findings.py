@@ -35,7 +35,8 @@ class Fix:
     """A way out of a finding.
 
     `changes` maps dotted config keys to their new plain values (`env_vars.NAME` for the environment);
-    `edits` is the same as text, present once it was computed and proven.
+    `edits` is the same as text, present once it was computed and proven. `by_hand`: there is no place in the project
+    where mblint could write it.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Fix:
     changes: dict[str, Any] = field(default_factory=dict)
     edits: tuple[TextEdit, ...] = ()
     cost: str | None = None
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True)

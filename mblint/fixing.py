@@ -2,124 +2,191 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from mblint.checker import Checker, Verdict
-from mblint.evaluate.modules import Module, SourceError
+from mblint.checker import Checker, FixInputs, Verdict
+from mblint.evaluate.modules import SourceError
 from mblint.evaluate.unknown import Absent
-from mblint.findings import Finding
-from mblint.fix.plan import plan_fixes
+from mblint.findings import Finding, Fix
+from mblint.fingerprint import Identity, identity
+from mblint.fix.layers import weaker
+from mblint.fix.plan import plan_fix
 from mblint.fix.prove import FixRun, Judged, fix_all, offer
+from mblint.fix.scope import Scope
+from mblint.fix.write import decode
+from mblint.launch.from_files import launches_of_file
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 
-LaunchOf = Callable[[str], Launch]
+Complete = Callable[[Launch], Launch]
+"""Adds to a launch what the command line and the settings say of every one."""
+
+TextOf = Callable[[str], str | None]
+
+Shown = Callable[[Sequence[Finding], TextOf], Sequence[Finding]]
+"""Those of the findings that nothing holds back: no comment, no setting, no baseline."""
 
 
-def with_edits(verdict: Verdict, text_of: Callable[[str], str | None]) -> tuple[Finding, ...]:
-    """The findings of a verdict, their fixes as text edits; fixes that cannot be written are left out."""
+def with_edits(verdict: Verdict, text_of: TextOf, safe_only: bool = False) -> tuple[Finding, ...]:
+    """The findings of a verdict, their fixes as text edits. With `safe_only` those alone that `--fix` would apply unasked."""
     inputs = verdict.fix_inputs
     if inputs is None:
         return verdict.findings
     found = []
     for finding in verdict.findings:
-        if finding.fixes:
-            fixes = plan_fixes(finding.fixes, inputs.writes, text_of, inputs.function, hints=inputs.hints)
-            finding = replace(finding, fixes=fixes)
+        wanted = not safe_only or (len(finding.fixes) == 1 and finding.fixes[0].safety == "safe")
+        if finding.fixes and wanted:
+            finding = replace(finding, fixes=tuple(_written(fix, plans(fix, inputs, text_of)) for fix in finding.fixes))
         found.append(finding)
     return tuple(found)
 
 
-class FileFixer:
-    """Fixes the recipes of one file, judging every launch that the file reaches."""
+def _written(fix: Fix, ways: Iterator[Fix]) -> Fix:
+    return fix if fix.edits else next(ways, replace(fix, by_hand=True))
 
-    def __init__(self, checker: Checker, launch_of: LaunchOf, path: str, recipes: Mapping[str, Sequence[str]]) -> None:
-        """`recipes` maps each file that can see this one (itself included) to the names of its recipes."""
+
+def plans(fix: Fix, inputs: FixInputs, text_of: TextOf) -> Iterator[Fix]:
+    """The ways to write a fix down, best first: what a launch of its own sets is changed there, all else in its recipe."""
+
+    def plan(function: bool, count: int, at_end: bool) -> Fix | None:
+        layers = ways[count] if count >= 0 else ()
+        done = plan_fix(
+            fix, inputs.writes, text_of, inputs.function if function else None,
+            hints=inputs.hints, layers=layers, at_end=at_end, env_missing=inputs.env_missing,
+        )  # fmt: skip
+        return done if isinstance(done, Fix) else None
+
+    ways = list(weaker(inputs.layers))
+    beside = [(False, index, at_end) for index in range(len(ways)) for at_end in (False, True)]
+    inside = [(True, 0 if ways else -1, at_end) for at_end in (False, True)] if inputs.function is not None else []
+    seen = []
+    for way in [*beside, *inside] if inputs.described else [*inside, *beside]:
+        planned = plan(*way)
+        if planned is not None and planned.edits not in seen:
+            seen.append(planned.edits)
+            yield planned
+
+
+class FileFixer:
+    """Fixes one file, judging every launch that it reaches: recipes, rows of the settings, scripts and YAML files."""
+
+    def __init__(
+        self,
+        checker: Checker,
+        complete: Complete,
+        root: Path,
+        path: str,
+        scope: Scope,
+        shown: Shown = lambda findings, text_of: findings,
+        held: Mapping[str, str] | None = None,
+    ) -> None:
+        """`scope` is what can see the file (itself included), `held` are texts that stand in place of other files."""
         self.checker = checker
         self.session: Session = checker.session
-        self.launch_of = launch_of
-        self.path = path
-        self.recipes = recipes
-        self.original = self.session.text_of(path) or ""
+        self.complete, self.root, self.path, self.scope, self.shown = complete, root, path, scope, shown
+        self.held = dict(held or {})
+        self.session.replace_sources(self.held)
+        try:
+            self.original = self._text(path) or ""
+        finally:
+            self.session.replace_sources({})
+        self.plans: dict[tuple[Identity, str, str | None], Iterator[Fix]] = {}
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return self.session.text_of(path) or decode(path, self.session.data_of(path)).text
+        except (OSError, ValueError, LookupError, SyntaxError):
+            return None
 
     def judge(self, sources: dict[str, str]) -> Judged:
         """Judge all launches with these texts in place of the files."""
         changed = {path: text for path, text in sources.items() if path != self.path or text != self.original}
-        self.session.replace_sources(changed)
+        self.session.replace_sources({**self.held, **changed})
+        self.checker.lone_proven = False
         try:
             return self._judged(sources)
         finally:
+            self.checker.lone_proven = True
             self.session.replace_sources({})
 
     def _judged(self, sources: Mapping[str, str]) -> Judged:
         findings: list[Finding] = []
         doubts: set[tuple[str, str]] = set()
         launches: set[str] = set()
-        for path in self.recipes:
+        inputs: dict[int, FixInputs] = {}
+
+        def text_of(path: str) -> str | None:
+            return sources.get(path) or self._text(path)
+
+        for verdict in self._verdicts(findings):
+            label = verdict.label or verdict.recipe
+            launches.add(label)
+            doubts |= {(label, doubt.rule) for doubt in verdict.undecided if doubt.could_fail}
+            findings += verdict.findings
+            if verdict.fix_inputs is not None:
+                inputs.update((id(finding), verdict.fix_inputs) for finding in verdict.findings)
+        shown = {id(finding) for finding in self.shown(findings, text_of)}
+        written = [
+            self._planned(finding, inputs.get(id(finding)), text_of) if id(finding) in shown else replace(finding, fixes=())
+            for finding in findings
+        ]
+        return Judged(tuple(written), frozenset(doubts), frozenset(launches))
+
+    def _verdicts(self, findings: list[Finding]) -> Iterator[Verdict]:
+        """The verdicts on all launches in reach; what is found in the text of scripts goes to `findings`."""
+        checker = self.checker
+        for path in self.scope.recipes:
             try:
-                found = self.checker.recipes_of(_as_path(path))
+                found = checker.recipes_of(Path(path))
             except SourceError:
                 continue
             for name, _ in found:
-                verdict = self.checker.judge_recipe(name, self.launch_of(name))
-                if verdict is None:
-                    continue
-                launches.add(verdict.recipe)
-                findings += with_edits(verdict, lambda p: sources.get(p, self.session.text_of(p)))
-                doubts |= {(verdict.recipe, doubt.rule) for doubt in verdict.undecided if doubt.could_fail}
-        return Judged(tuple(findings), frozenset(doubts), frozenset(launches))
+                verdict = checker.judge_recipe(name, self.complete(Launch(name)))
+                if verdict is not None:
+                    yield verdict
+        for row in self.scope.rows:
+            yield checker.judge_launch(row, row.id)
+        for path in self.scope.described:
+            file = launches_of_file(self.session, Path(path), self.root)
+            if file is not None:
+                findings += [finding for finding in file.findings if checker.select(finding.rule, finding.name)]
+                for launch in file.launches:
+                    yield checker.judge_launch(self.complete(launch), launch.id)
+
+    def _planned(self, finding: Finding, inputs: FixInputs | None, text_of: TextOf) -> Finding:
+        if not finding.fixes or inputs is None:
+            return finding
+        fixes = []
+        for fix in finding.fixes:
+            ways = plans(fix, inputs, text_of)
+            fixes.append(_written(fix, ways))
+            if fixes[-1].edits:
+                self.plans[identity(finding), fix.title, text_of(self.path)] = ways
+        return replace(finding, fixes=tuple(fixes))
+
+    def _others(self, finding: Finding, fix: Fix, sources: Mapping[str, str]) -> Iterator[Fix]:
+        """Other ways to write the same fix down, for when the first is refused."""
+        ways = self.plans.get((identity(finding), fix.title, sources.get(self.path)), iter(()))
+        return (other for other in ways if self._own_edits(other))
 
     def offered(self) -> list[Finding]:
         """The file's findings with the edits of their proven fixes."""
-        return offer({self.path: self.original}, self.judge)
+        return offer({self.path: self.original}, self.judge, others=self._others)
 
     def fixed(self, unsafe: bool, wanted: Callable[[Finding], bool]) -> FixRun:
         """The file's text after every fix that may be applied."""
-        return fix_all({self.path: self.original}, self.judge, unsafe=unsafe, wanted=lambda f: wanted(f) and self._own(f))
+        return fix_all(
+            {self.path: self.original}, self.judge,
+            unsafe=unsafe, wanted=lambda finding: wanted(finding) and self._own(finding), others=self._others,
+        )  # fmt: skip
 
     def _own(self, finding: Finding) -> bool:
-        return all(edit.span.path == self.path for fix in finding.fixes for edit in fix.edits)
+        return all(self._own_edits(fix) for fix in finding.fixes)
+
+    def _own_edits(self, fix: Fix) -> bool:
+        return all(edit.span.path == self.path for edit in fix.edits)
 
 
-def _as_path(path: str):  # type: ignore[no-untyped-def]
-    from pathlib import Path
-
-    return Path(path)
-
-
-def dependents(session: Session, paths: Iterable[str]) -> dict[str, set[str]]:
-    """File -> the files among `paths` that import it, directly or through others, itself included."""
-    modules = {module.path: module for module in session.modules.loaded.values() if isinstance(module, Module)}
-    by_name = {module.name: module.path for module in modules.values()}
-    wanted = set(paths)
-    imports: dict[str, set[str]] = {}
-    for path, module in modules.items():
-        if not session.in_project(path):
-            continue
-        found: set[str] = set()
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.ImportFrom):
-                source = session.modules.resolve_relative(module, node)
-                names = [source, *(f"{source}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            else:
-                continue
-            found.update(by_name[name] for name in names if name in by_name)
-        imports[path] = found
-    reached: dict[str, set[str]] = {path: {path} for path in wanted}
-    for path in wanted:
-        pending = [path]
-        while pending:
-            current = pending.pop()
-            for user, used in imports.items():
-                if current in used and user not in reached[path]:
-                    reached[path].add(user)
-                    pending.append(user)
-        reached[path] &= wanted | {path}
-    return reached
-
-
-__all__ = ["Absent", "FileFixer", "dependents", "with_edits"]
+__all__ = ["Absent", "FileFixer", "with_edits"]

@@ -261,7 +261,7 @@ def _fix(view: View, template: FixTemplate) -> Fix | None:
         value = wanted.value(view, frame) if isinstance(wanted, Expression) else wanted
         if not _is_plain(value) or _holds_unknown(value):
             return None
-        if not _same(view.read(key), value):
+        if not _same(_now(view, key), value):
             changes[key] = value
     for key in template.delete:
         if view.resolved.origins(key):
@@ -279,6 +279,14 @@ def _fix(view: View, template: FixTemplate) -> Fix | None:
 
 def _holds_unknown(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(item, Unknown | Absent) for item in value)
+
+
+def _now(view: View, key: str) -> object:
+    """A key's value; a variable's in the environment that the launch really has."""
+    section, _, name = key.partition(".")
+    if section == "env_vars" and not isinstance(held := view.read(f"env.{name}"), Unknown | Absent):
+        return held
+    return view.read(key)
 
 
 def _same(now: object, wanted: object) -> bool:

@@ -60,11 +60,11 @@ def build_report(
     edits: bool = True,
 ) -> Report:
     """Everything that the formats show. `keep` chooses among the findings that no comment holds back, `known` takes out those
-    that the baseline has."""
+    that the baseline has; with `edits` all fixes are written down as text, not only those that `--fix` applies."""
     source = Sources(session)
     findings = list(checked.file_findings)
     for verdict in checked.verdicts:
-        findings += with_edits(verdict, source) if edits else verdict.findings
+        findings += with_edits(verdict, source, safe_only=not edits)
     findings = [finding for finding in findings if not _ignored(finding, per_file_ignores or {}, root)]
     names = {rule.id: rule.name for rule in rules}
     undecided = {(doubt.rule, verdict.span.path) for verdict in checked.verdicts if verdict.span is not None for doubt in verdict.undecided}
@@ -80,13 +80,13 @@ def build_report(
     kept = [finding for finding in kept if keep(finding)]
     baselined = 0
     if known is not None:
-        places = {verdict.recipe for verdict in checked.verdicts} | {relative(str(path), str(root)) for path in files}
-        doubts = {(doubt.rule, verdict.recipe) for verdict in checked.verdicts for doubt in verdict.undecided}
+        places = {verdict.label or verdict.recipe for verdict in checked.verdicts} | {relative(str(path), str(root)) for path in files}
+        doubts = {(doubt.rule, verdict.label or verdict.recipe) for verdict in checked.verdicts for doubt in verdict.undecided}
         kept, baselined = known(kept, places, doubts)
     return Report(
         findings=tuple(kept),
-        launches=tuple(CheckedLaunch(v.id, v.recipe, v.verdict, v.span) for v in checked.verdicts),
-        undecided=tuple(Doubt(v.recipe, d.rule, d.name, d.because) for v in checked.verdicts for d in v.undecided),
+        launches=tuple(CheckedLaunch(v.id, v.label or v.recipe, v.verdict, v.span) for v in checked.verdicts),
+        undecided=tuple(Doubt(v.label or v.recipe, d.rule, d.name, d.because) for v in checked.verdicts for d in v.undecided),
         suppressed=tuple(outcome.suppressed),
         rules={rule.id: rule_text(rule) for rule in rules if any(f.rule == rule.id for f in kept)},
         versions={**session.versions, "upstream": session.upstream.pair},
@@ -97,6 +97,20 @@ def build_report(
         baselined=baselined,
         tool_version=__version__,
     )
+
+
+def not_held_back(
+    findings: Iterable[Finding],
+    source: Callable[[str], str | None],
+    rules: Sequence[Rule],
+    root: Path,
+    active: Callable[[str, str], bool],
+    per_file_ignores: Mapping[str, Iterable[str]] | None = None,
+) -> list[Finding]:
+    """The findings that neither a comment in the sources nor a setting holds back."""
+    names = {rule.id: rule.name for rule in rules}
+    kept = [finding for finding in findings if not _ignored(finding, per_file_ignores or {}, root)]
+    return list(suppress(kept, source, names, active={rule for rule, name in names.items() if active(rule, name)}).findings)
 
 
 def rule_text(rule: Rule) -> RuleText:

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         return _check_launches(args)
     paths = existing(args.paths or ["."])
     loaded, session = open_session(args, paths)
-    checker = checker_of(args, loaded, session, "plan" if wants_edits(args) else "by-value")
+    checker = checker_of(args, loaded, session, "plan")
     review = open_review(args, loaded, checker, paths)
     checked, files = check_paths(args, loaded, checker, paths, review)
     if not checked.verdicts and not checked.file_findings:
@@ -59,9 +59,9 @@ WITH_EDITS = frozenset({"json", "sarif", "rdjson"})
 
 
 def wants_edits(args: argparse.Namespace) -> bool:
-    """Whether somebody will see the edits of fixes, or have them carried out."""
+    """Whether somebody will see the edits of all fixes."""
     formats = {args.format, *(name for name, _ in args.output)}
-    return bool(args.fix or args.fix_only or args.diff or formats & WITH_EDITS)
+    return bool(formats & WITH_EDITS)
 
 
 def checker_of(args: argparse.Namespace, loaded: Loaded, session: Session, fixes: Literal["none", "by-value", "plan"] = "none") -> Checker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,14 @@ from mblint.evaluate.modules import Module
 from mblint.findings import Finding, TextEdit
 from mblint.fix.apply import apply_edits, unified_diff
 from mblint.fix.prove import FixRun
+from mblint.fix.scope import Scope, dependents, reached
 from mblint.fix.write import NewText, read_source, write_files
-from mblint.fixing import FileFixer, dependents
+from mblint.fixing import FileFixer, with_edits
+from mblint.launch.from_files import is_launch_file
 from mblint.launch.run import Launch
 from mblint.launch.session import with_deep_stack
+from mblint.report.model import count_of
+from mblint.reporting import Sources
 from mblint.shown import shown_path
 
 if TYPE_CHECKING:
@@ -32,29 +36,32 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
     """Fix file by file, show or write the result, then report what remains."""
     session = checker.session
     removed = _remove_idle_comments(args, loaded, checker, checked, files)
-    recipes: dict[str, list[str]] = {}
-    for verdict in checked.verdicts:
-        module = session.modules.loaded.get(verdict.recipe.partition(":")[0])
-        if isinstance(module, Module):
-            recipes.setdefault(module.path, []).append(verdict.recipe)
-    fixable = {
-        finding.span.path
-        for verdict in checked.verdicts
-        for finding in verdict.findings
-        if finding.fixes and finding.span is not None and finding.span.path in recipes
-    }
-    users = dependents(session, recipes)
     runs: dict[str, FixRun] = {}
     digests: dict[str, str] = {}
     originals: dict[str, str] = {}
 
     def fix() -> None:
-        for path in sorted(fixable):
+        scope = _scope(args, loaded, checker, checked)
+        users = dependents(session, scope.recipes)
+        sources = Sources(session)
+        reach = {path: reached(scope, session, path, users, sources) for path in _fixable(loaded, checker, checked, scope, sources)}
+        held: dict[str, str] = {}
+        # Recipes first: what is mended there need not be mended in each script that uses them.
+        for path in sorted(reach, key=lambda path: (not path.endswith(".py"), path)):
             digests[path] = read_source(path).digest
-            seen_by = {user: recipes.get(user, []) for user in sorted(users.get(path, {path}))}
-            fixer = FileFixer(checker, lambda name: with_arguments(args, loaded, Launch(name)), path, seen_by)
+            fixer = FileFixer(
+                checker,
+                lambda launch: with_arguments(args, loaded, launch),
+                loaded.root,
+                path,
+                reach[path],
+                shown=lambda findings, text_of: _shown(args, loaded, checker, findings, text_of),
+                held=held,
+            )
             originals[path] = fixer.original
             runs[path] = fixer.fixed(args.unsafe_fixes, lambda finding: _selected(checker, finding))
+            if runs[path].applied:
+                held[path] = runs[path].sources[path]
 
     with_deep_stack(fix)
     changed = {path: run for path, run in runs.items() if run.applied}
@@ -63,7 +70,8 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
         for path, run in changed.items():
             sys.stdout.write(unified_diff(path, originals[path], run.sources[path], root=str(loaded.root), color=color))
         count = sum(len(run.applied) for run in changed.values()) + sum(removed.values())
-        sys.stderr.write(f"{count} fixes would be applied in {len({*changed, *removed})} files\n")
+        sys.stderr.write(f"{count_of(count, 'fix')} would be applied in {count_of(len({*changed, *removed}), 'file')}\n")
+        _explain(args, loaded, runs)
         return 1 if changed or removed else 0
     written = write_files([NewText(path, run.sources[path], digests[path]) for path, run in changed.items()], str(loaded.root))
     refused = [entry for entry in written if entry.refused]
@@ -77,7 +85,8 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
                 sys.stderr.write(f"{shown_path(path, str(loaded.root))}: {applied.finding.rule} {applied.fix.title}\n")
     count += sum(removed.values())
     if count and args.quiet < 1:
-        sys.stderr.write(f"{count} fixes applied in {len({*changed, *removed} - failed)} files\n")
+        sys.stderr.write(f"{count_of(count, 'fix')} applied in {count_of(len({*changed, *removed} - failed), 'file')}\n")
+    _explain(args, loaded, runs)
     session.replace_sources({})
     from mblint.cli.check_run import check_paths
     from mblint.cli.common_run import existing
@@ -86,6 +95,56 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
     if args.fix_only:
         return exit_code(args, loaded, []) if not refused else 1
     return report(args, loaded, session, again, checker, files)
+
+
+def _explain(args: argparse.Namespace, loaded: Loaded, runs: Mapping[str, FixRun]) -> None:
+    """Say which fixes stayed out, and why."""
+    if not args.show_fixes and not args.verbose:
+        return
+    for path, run in runs.items():
+        for left in run.left:
+            line = f"{shown_path(path, str(loaded.root))}: {left.finding.rule} {left.fix.title}: not applied: {left.reason}"
+            sys.stderr.write(f"{line}\n")
+
+
+def _scope(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked) -> Scope:
+    """Everything that the run judges, by its file."""
+    from mblint.cli.check_run import collect
+    from mblint.cli.common_run import existing
+
+    found = collect(args, loaded, checker, existing(args.paths or ["."]))
+    recipes: dict[str, list[str]] = {}
+    for verdict in checked.verdicts:
+        module = checker.session.modules.loaded.get(verdict.recipe.partition(":")[0])
+        if isinstance(module, Module) and verdict.recipe not in recipes.get(module.path, ()):
+            recipes.setdefault(module.path, []).append(verdict.recipe)
+    described: dict[str, list[Launch]] = {}
+    for path, launch in found.described:
+        described.setdefault(path, []).append(launch)
+    for finding in checked.file_findings:
+        if finding.span is not None and is_launch_file(Path(finding.span.path)):
+            described.setdefault(finding.span.path, [])
+    return Scope(recipes, found.rows, described)
+
+
+def _fixable(loaded: Loaded, checker: Checker, checked: Checked, scope: Scope, sources: Sources) -> list[str]:
+    """The files that edits of the findings' fixes change."""
+    findings = [*checked.file_findings, *(finding for verdict in checked.verdicts for finding in with_edits(verdict, sources))]
+    paths = {edit.span.path for finding in findings for fix in finding.fixes for edit in fix.edits if finding.rule != IDLE_COMMENT}
+    return sorted(path for path in paths if checker.session.in_project(path))
+
+
+def _shown(
+    args: argparse.Namespace, loaded: Loaded, checker: Checker, findings: Sequence[Finding], text_of: Callable[[str], str | None]
+) -> Sequence[Finding]:
+    """What is not held back by a comment, a setting or the baseline: nothing else is fixed."""
+    from mblint.cli.adopt_run import known_findings
+    from mblint.reporting import not_held_back
+
+    kept = not_held_back(findings, text_of, checker.all_rules, loaded.root, checker.select, loaded.settings.per_file_ignores)
+    kept = [finding for finding in kept if not finding.older]
+    known = known_findings(args, loaded, checker)
+    return kept if known is None else known(kept, set(), set())[0]
 
 
 def _remove_idle_comments(

@@ -42,9 +42,15 @@ def settings_launches(loaded: Loaded, session: Session, found: Sequence[str]) ->
                         gpu=row.gpu,
                         env=row.env,
                         set_by=f"{place} set",
+                        title=row.name or _shown(place),
                     )
                 )
     return launches
+
+
+def _shown(place: str) -> str:
+    """`mblint.toml:12`: what a row without a name is called."""
+    return place.rpartition("/")[2]
 
 
 def _span(place: str) -> Span:

@@ -18,6 +18,10 @@ def is_yaml(path: str) -> bool:
     return path.endswith((".yaml", ".yml"))
 
 
+def is_script(path: str) -> bool:
+    return path.endswith((".sh", ".bash", ".sbatch", ".slurm", ".sub"))
+
+
 def parses(path: str, source: str) -> bool:
     """Whether the text is Python or YAML, by its name; other text always is."""
     if is_python(path):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 from mblint.evaluate.unknown import ABSENT
 from mblint.findings import Fix, TextEdit
 from mblint.fix import shell, yaml
 from mblint.fix.apply import EditConflict, apply_all
-from mblint.fix.check import is_python, is_yaml, lost_comments, parses
+from mblint.fix.check import is_python, is_script, is_yaml, lost_comments, parses
+from mblint.fix.layers import Layer
 from mblint.fix.python_file import PythonFile
 from mblint.fix.text import Edits, Refusal, Text
 from mblint.fix.yaml_layout import find_paths
@@ -30,17 +31,6 @@ class Write(Protocol):
     def by(self) -> str: ...
     @property
     def in_project(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A place beside the recipe where a launch takes settings: a YAML file (`prefix` holds the keys above the
-    config's own sections) or a command in a script (`span` covers it). Later layers win over earlier ones."""
-
-    kind: Literal["yaml", "shell"]
-    span: Span
-    prefix: tuple[str, ...] = ()
-    document: int = 0
 
 
 def plan_fix(
@@ -187,12 +177,14 @@ class _Planner:
         if not self.layers:
             return Refusal("the recipe is not part of the project, and no file of the project overrides it")
         layer = self.layers[-1]
+        if not is_yaml(layer.span.path) and not is_script(layer.span.path):
+            return Refusal("the launch is described in a file that is not edited", layer.span)
         text = self._text(layer.span.path)
         if isinstance(text, Refusal):
             return text
         if layer.kind == "yaml":
             return self._take(yaml.set_key(text, (*layer.prefix, *key.split(".")), value, layer.document))
-        if key.startswith(ENV):
+        if key.startswith(ENV) and is_script(layer.span.path) and not self.at_end:
             return self._take(shell.set_export(text, key.removeprefix(ENV), value, layer.span))
         word = shell.render_override(value)
         if isinstance(word, Refusal):
@@ -204,9 +196,13 @@ class _Planner:
         if isinstance(text, Refusal):
             return text
         if not is_yaml(span.path):
+            if not is_script(span.path):
+                return Refusal(f"`{key}` is set in a file that is not edited", span)
             return shell.replace_value(text, span, value, environment=key.startswith(ENV))
         found = self._yaml_path(text, span, key)
         if isinstance(found, Refusal):
+            if shell.is_word_of(text, span, key.removeprefix(ENV)):  # a command inside the file
+                return shell.replace_value(text, span, value, environment=key.startswith(ENV))
             return found
         if key.startswith(ENV) and isinstance(value, str) and value.isdecimal() and value == str(int(value)):
             start, end = text.bounds(span)
@@ -218,7 +214,7 @@ class _Planner:
         text = self._text(span.path)
         if isinstance(text, Refusal):
             return text
-        if not is_yaml(span.path):
+        if not is_yaml(span.path) or shell.is_word_of(text, span, old):
             return shell.rename_word(text, span, old, new)
         if old.rpartition(".")[0] != new.rpartition(".")[0]:
             return Refusal("the new setting belongs to another section", span)
@@ -237,7 +233,7 @@ class _Planner:
         ending = [found for found in paths if found[1][-len(parts) :] == parts]
         if ending:
             return min(ending, key=lambda found: len(found[1]))
-        if len(paths) == 1 and paths[0][1] and paths[0][1][-1] == parts[-1]:
+        if len(paths) == 1 and paths[0][1] and (paths[0][1][-1] == parts[-1] or (key.startswith(ENV) and paths[0][1][-1] == "value")):
             return paths[0]
         return Refusal(f"`{key}` was not found in the YAML file", span)
 
@@ -270,8 +266,10 @@ class _Planner:
         return file if isinstance(file, Refusal) else self._take(file.unset_env(key.removeprefix(ENV)))
 
     def _delete_in_layer(self, text: Text, span: Span, key: str) -> Edits | Refusal:
-        if not is_yaml(span.path):
+        if is_script(span.path) or (is_yaml(span.path) and shell.is_word_of(text, span, key.removeprefix(ENV))):
             return shell.delete_word(text, span)
+        if not is_yaml(span.path):
+            return Refusal(f"`{key}` is set in a file that is not edited", span)
         found = self._yaml_path(text, span, key)
         return found if isinstance(found, Refusal) else yaml.delete_key(text, found[1], found[0])
 
@@ -307,17 +305,3 @@ class _Planner:
 def _removed(source: str, edit: TextEdit) -> str:
     start, end = Text(edit.span.path, source).bounds(edit.span)
     return source[start:end]
-
-
-def plan_fixes(
-    fixes: Iterable[Fix],
-    writes: Mapping[str, Sequence[Write]],
-    sources: Mapping[str, str] | Callable[[str], str | None],
-    function: Span | None,
-    *,
-    hints: Mapping[str, str] | None = None,
-    layers: Sequence[Layer] = (),
-) -> tuple[Fix, ...]:
-    """The fixes of one finding that can be written as edits, in order; the others are left out."""
-    planned = (plan_fix(fix, writes, sources, function, hints=hints, layers=layers) for fix in fixes)
-    return tuple(fix for fix in planned if isinstance(fix, Fix))

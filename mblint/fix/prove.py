@@ -6,8 +6,9 @@ finding of equal or higher severity is new, and every edited file can be read.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mblint.findings import SEVERITY_ORDER, Finding, Fix
@@ -121,21 +122,32 @@ def objection(targets: Sequence[tuple[Finding, Fix]], before: Judged, after: Jud
     return None
 
 
-def offer(sources: Mapping[str, str], judge: Judge, judged: Judged | None = None) -> list[Finding]:
+Others = Callable[[Finding, Fix, Mapping[str, str]], Iterable[Fix]]
+"""Gives other ways to write a fix of these sources down, for when the first one is refused."""
+
+
+def _none(finding: Finding, fix: Fix, sources: Mapping[str, str]) -> Iterable[Fix]:
+    return ()
+
+
+def offer(sources: Mapping[str, str], judge: Judge, judged: Judged | None = None, *, others: Others = _none) -> list[Finding]:
     """The findings, each with those of its fixes that are proven, in order; the others are left out."""
     before = judged if judged is not None else ask(judge, sources)
     offered: list[Finding] = []
     tried: dict[tuple[object, ...], bool] = {}
+
+    def proven(finding: Finding, fix: Fix) -> bool:
+        key = (identity(finding), fix.edits)
+        if key not in tried:
+            tried[key] = isinstance(prove([(finding, fix)], sources, before, judge), Proof)
+        return tried[key]
+
     for finding in before.findings:
         good: list[Fix] = []
         for fix in finding.fixes:
-            if not fix.edits:
-                continue
-            key = (identity(finding), fix.edits)
-            if key not in tried:
-                tried[key] = isinstance(prove([(finding, fix)], sources, before, judge), Proof)
-            if tried[key]:
-                good.append(fix)
+            if fix.edits:
+                ways = itertools.chain([fix], others(finding, fix, sources))
+                good += itertools.islice((way for way in ways if proven(finding, way)), 1)
         offered.append(replace(finding, fixes=tuple(good)) if good != list(finding.fixes) else finding)
     return offered
 
@@ -149,6 +161,7 @@ class _Run:
     wanted: Callable[[Finding], bool]
     sources: dict[str, str]
     judged: Judged
+    others: Others = _none
     applied: list[Applied] = field(default_factory=list)
     refused: dict[Identity, NotApplied] = field(default_factory=dict)
 
@@ -183,8 +196,13 @@ class _Run:
             if current is None:
                 continue  # went away with one of the others
             reason = self.attempt([current])
-            if reason is not None:
+            if reason is not None and not self._otherwise(*current):
                 self.refused[name] = NotApplied(*current, reason)
+
+    def _otherwise(self, finding: Finding, fix: Fix) -> bool:
+        """Write the fix down in another way; False where none of them is proven."""
+        ways = self.others(finding, fix, self.sources)
+        return any(self.attempt([(finding, way)]) is None for way in ways if way.safety == "safe" or self.unsafe)
 
 
 def _by_file(targets: Sequence[tuple[Finding, Fix]]) -> list[list[tuple[Finding, Fix]]]:
@@ -212,13 +230,14 @@ def fix_all(
     unsafe: bool = False,
     wanted: Callable[[Finding], bool] = lambda finding: True,
     max_rounds: int = MAX_ROUNDS,
+    others: Others = _none,
 ) -> FixRun:
     """Apply what is proven until nothing is left to apply.
 
     All fixes of one file go in together if the whole is proven, else one after the other. A finding with
     several ways out is never fixed unasked; fixes that meet in one place wait for the next round.
     """
-    run = _Run(judge, unsafe, wanted, dict(sources), ask(judge, sources))
+    run = _Run(judge, unsafe, wanted, dict(sources), ask(judge, sources), others)
     first, seen = run.judged, {_state(run.sources)}
     collided: dict[Identity, tuple[Finding, Fix, Finding]] = {}
     for count in range(max_rounds + 1):

@@ -35,7 +35,8 @@ def render_override(value: Any) -> str | Refusal:
         number = re.fullmatch(r"[-+]?[\d_.]+(?:[eE][-+]?\d+)?", value)
         if _PLAIN_HYDRA.fullmatch(value) and not number and value.lower() not in _WORDS:
             return value
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        # A backslash is itself in Hydra's quotes, but for those right before a quote.
+        return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + (found[2] and "\\'"), value) + "'"
     if isinstance(value, list | tuple | set | frozenset):
         parts = [render_override(item) for item in (sorted(value, key=repr) if isinstance(value, set) else value)]
         bad = next((part for part in parts if isinstance(part, Refusal)), None)
@@ -163,14 +164,33 @@ def _after_header(text: Text) -> int:
     return line
 
 
+def command_end(source: str, start: int) -> int:
+    """The offset after the last argument of the simple command that starts at `start`: before a redirection, a pipe,
+    a comment or the end of its last continued line."""
+    position = end = start
+    while position < len(source):
+        gap = _GAP.match(source, position)
+        position = gap.end() if gap is not None else position
+        if position >= len(source) or source[position] in "\r\n;&|<>()#" or _REDIRECTION.match(source, position):
+            break
+        following = word_end(source, position)
+        if following == position:
+            break
+        position = end = following
+    return end
+
+
+_GAP = re.compile(r"(?:[ \t]|\\\r?\n)+")
+_REDIRECTION = re.compile(r"\d+[<>]")
+
+
 def add_override(text: Text, command: Span, word: str) -> Edits | Refusal:
-    """Add a word (`key=value`, not yet quoted) at the end of the command at `command`, on a line of its
+    """Add a word (`key=value`, not yet quoted) at the end of the command that starts at `command`, on a line of its
     own where the command is written over several lines.
     """
-    start, end = text.bounds(command)
-    body = text.text[start:end].rstrip()
-    stop = start + len(body)
-    if body.endswith("\\"):
+    start = text.bounds(command)[0]
+    stop = command_end(text.text, start)
+    if text.text[start:stop].endswith("\\"):
         return Refusal("the command ends in a backslash", command)
     first, last = text.position(start)[0], text.position(stop)[0]
     quoted = shell_word(word)
@@ -178,6 +198,12 @@ def add_override(text: Text, command: Span, word: str) -> Edits | Refusal:
         return Edits((text.edit(stop, stop, f" {quoted}"),))
     indent = text.indent(last)
     return Edits((text.edit(stop, stop, f" \\{text.newline}{indent}{quoted}"),))
+
+
+def is_word_of(text: Text, span: Span, key: str) -> bool:
+    """Whether a word `key=value` (with a sign of Hydra's before it, in quotes or not) stands at the place."""
+    start, end = text.bounds(span)
+    return re.match(rf"[\"']?(?:\+\+?|~|--)?{re.escape(key)}=", text.text[start:end]) is not None
 
 
 def delete_word(text: Text, span: Span) -> Edits | Refusal:

@@ -79,4 +79,5 @@ def _launch(data: Any, place: str, default_id: str) -> Launch:
         gpu=data.get("gpu"),
         env=None if env is None else {str(name): str(value) for name, value in env.items()},
         set_by="set",
+        title=str(data.get("name") or data.get("id", default_id)),
     )

@@ -16,6 +16,7 @@ from mblint.evaluate.codec import NotKnown, encode, flatten
 from mblint.evaluate.machine import PHASE_LAUNCH, PHASE_OVERRIDE
 from mblint.evaluate.modules import Module
 from mblint.evaluate.site import Site
+from mblint.evaluate.source import split_lines
 from mblint.evaluate.unknown import ABSENT, Absent, Unknown
 from mblint.evaluate.values import MISSING, ClassValue, External, Field, FunctionValue, Instance, Property, TrackedDict
 from mblint.evaluate.values import Write as HeapWrite
@@ -56,6 +57,8 @@ class ResolvedLaunch:
         self.words: Callable[[str], str] | None = None
         """What the change says of itself where it touches a file: messages of its commits, the branch's name."""
         self.find_parent: Callable[[], ResolvedLaunch | None] | None = None
+        self.exports: Mapping[str, Span] = {}
+        """Where the launcher exports variables of the environment, by their names."""
         self.skipped: tuple[Any, ...] = ()
         """Override keys that no field has, which upstream skips."""
         self.condition: str | None = None
@@ -200,9 +203,7 @@ class ResolvedLaunch:
             if isinstance(given, dict):
                 for name, value in given.items():
                     if isinstance(name, str):
-                        merged[name] = (
-                            value if isinstance(value, Unknown) else str(value) if not isinstance(value, Instance) else Unknown("an object")
-                        )
+                        merged[name] = value if isinstance(value, Unknown) else _text(value)
             for name, value in self.session.world.env.items():
                 if value is not MISSING:
                     merged[name] = value if isinstance(value, Unknown) else str(value)
@@ -255,12 +256,19 @@ class ResolvedLaunch:
     def _entry_writes(self, key: str) -> tuple[Write, ...]:
         head, _, entry = key.partition(".")
         held = self.cfg.attrs.get(head)
+        found: list[Write] = []
         if isinstance(held, TrackedDict) and entry in held.sites:
             site = held.sites[entry]
             if isinstance(site, Site):
                 write = self._from_site(site, held.get(entry), None, 0, "dict")
-                return (write,) if write is not None else ()
-        return ()
+                found += [write] if write is not None else []
+            elif site is not None and (place := site.span()) is not None:
+                found.append(Write(place, plain(held.get(entry)), site.by, True, "override", PHASE_OVERRIDE))
+        if head == "env_vars" and entry in self.exports:
+            # The process environment wins over what the recipe asks for.
+            value = self.session.world.env.get(entry)
+            found.append(Write(self.exports[entry], plain(value), "environment of the launch", True, "override", PHASE_OVERRIDE))
+        return tuple(found)
 
     def _write(self, write: HeapWrite, key: str) -> Write | None:
         site = write.site
@@ -306,6 +314,11 @@ class ResolvedLaunch:
         return writes[-1].phase if writes else 0
 
 
+def _text(value: Any) -> Any:
+    """What a variable holds that is set from a value: its text, where that is plain."""
+    return str(value) if value is None or isinstance(value, (str, int, float, bool)) else Unknown("the text of an object")
+
+
 @lru_cache(maxsize=256)
 def _assignments(module: Module) -> dict[ast.AST, ast.Assign]:
     """Target -> the assignment that it stands in, for all of a module."""
@@ -316,7 +329,7 @@ def comment_text(session: Session, span: Span) -> list[str]:
     """Comments at a place of a Python file that is loaded."""
     for module in session.modules.loaded.values():
         if getattr(module, "path", None) == span.path and hasattr(module, "text"):
-            lines = module.text.splitlines()
+            lines = split_lines(module.text)
             found: list[str] = []
             index = span.line - 2
             while index >= 0 and lines[index].lstrip().startswith("#"):

@@ -47,6 +47,18 @@ class Launch:
     """What a script or YAML file says of the launch; its overrides and steps are applied before `set`."""
     env_known: bool = True
     """With `env` given: whether nothing else is set."""
+    title: str = ""
+    """What people call the launch, where that is not its recipe's name: a row of the settings, a line of a list."""
+
+    @property
+    def name(self) -> str:
+        """The recipe, or what describes the launch."""
+        return self.id if self.spec is not None else self.recipe or self.id or "plain"
+
+    @property
+    def label(self) -> str:
+        """What reports call the launch."""
+        return f"{self.title} ({self.name})" if self.title and self.title != self.name else self.name
 
 
 class CannotEvaluate(Exception):
@@ -312,11 +324,11 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
         if launch.spec is not None:
             span = launch.spec.recipe_span or launch.spec.span or span
         apply_set(session, cfg, launch)
-        resolved = ResolvedLaunch(
-            session, cfg, launch.id if launch.spec is not None else launch.recipe or launch.id or "plain", span, world.env_known
-        )
+        resolved = ResolvedLaunch(session, cfg, launch.name, span, world.env_known)
         resolved.skipped = skipped
         resolved.body = body
+        if launch.spec is not None:
+            resolved.exports = {key: given.span for key, given in launch.spec.env.items() if given.span is not None}
         resolved.condition = condition
         yield resolved
     finally:
@@ -437,6 +449,8 @@ def apply_changes(session: Session, cfg: Instance, changes: Mapping[str, Any]) -
     machine = session.machine
     frame = machine_frame(machine)
     for key, value in changes.items():
+        if _export(session, key, value):
+            continue
         *sections, name = key.split(".")
         owner: Any = cfg
         for part in sections:
@@ -457,6 +471,17 @@ def apply_changes(session: Session, cfg: Instance, changes: Mapping[str, Any]) -
             _reset(session, owner, name)
         else:
             set_attribute(machine, owner, name, field_value(session, owner, name, value), SourceSite(None, "a fix"), frame)
+
+
+def _export(session: Session, key: str, value: Any) -> bool:
+    """Change a variable that the launcher exports, which wins over the recipe's `env_vars`; False where it exports none."""
+    section, _, name = key.partition(".")
+    env = session.world.env
+    if section != "env_vars" or name not in env:
+        return False
+    others = {other: held for other, held in env.items() if other != name}
+    session.world.env = others if value is ABSENT or value is None else {**others, name: value}
+    return True
 
 
 def _reset(session: Session, owner: Instance, name: str) -> None:

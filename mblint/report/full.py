@@ -87,7 +87,7 @@ def _launches(group: Group) -> str:
 
 
 def _fix(fix: Fix, finding: Finding) -> Line:
-    grade = fix.safety if is_fixable(finding) else f"{fix.safety}, choose" if fix.edits else "by hand"
+    grade = "by hand" if fix.by_hand else fix.safety if is_fixable(finding) else f"{fix.safety}, choose"
     text = f"{fix.title} [{grade}]" + (f"; {fix.cost}" if fix.cost else "")
     return [("  = ", "frame"), ("fix: ", "bold"), (neutral(text), "good")]
 

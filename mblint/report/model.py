@@ -167,15 +167,17 @@ def _group_key(finding: Finding, launches: tuple[str, ...], root: str) -> str:
 
 
 def is_fixable(finding: Finding) -> bool:
-    """Whether a fix can be applied without choosing."""
-    return len(finding.fixes) == 1 and bool(finding.fixes[0].edits or finding.fixes[0].changes)
+    """Whether a fix can be written down, without choosing."""
+    if len(finding.fixes) != 1 or finding.fixes[0].by_hand:
+        return False
+    return bool(finding.fixes[0].edits or finding.fixes[0].changes)
 
 
 def count_of(number: int, word: str) -> str:
-    """`1 error`, `2 errors`, `3 launches`; `advice` has no plural."""
+    """`1 error`, `2 errors`, `3 launches`, `2 fixes`; `advice` has no plural."""
     if number == 1 or word == "advice":
         return f"{number} {word}"
-    return f"{number} {word}{'es' if word.endswith('ch') else 's'}"
+    return f"{number} {word}{'es' if word.endswith(('ch', 'x')) else 's'}"
 
 
 def summary_lines(report: Report) -> list[str]:

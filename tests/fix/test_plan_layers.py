@@ -10,7 +10,8 @@ import yaml
 from mblint.evaluate.unknown import ABSENT
 from mblint.findings import Fix
 from mblint.fix.apply import apply_all
-from mblint.fix.plan import Layer, plan_fix, plan_fixes
+from mblint.fix.layers import Layer
+from mblint.fix.plan import plan_fix
 from mblint.fix.text import Refusal
 from mblint.read.span import Span
 
@@ -131,14 +132,48 @@ def test_a_text_that_is_not_at_hand_is_a_refusal(path: str) -> None:
     assert isinstance(refused, Refusal)
 
 
-def test_one_fix_may_change_several_files_and_those_that_cannot_are_left_out() -> None:
+def test_one_fix_may_change_several_files() -> None:
     writes = {
         "model.cp": [Write(span_of(FILE, "cp: 1", YAML), 1)],
         "model.tp": [Write(span_of(SCRIPT, "model.tp=4", SHELL), 4)],
     }
     both = Fix("both", "safe", {"model.cp": 2, "model.tp": 8, "ddp.x": True})
-    impossible = Fix("none", "safe", {"dataset.gone": ABSENT})
-    (fix,) = plan_fixes([both, impossible], writes, SOURCES, function_span(RECIPE))
-    changed = result(fix)
+    changed = result(plan_fix(both, writes, SOURCES, function_span(RECIPE)))
+    refused = plan_fix(Fix("none", "safe", {"dataset.gone": ABSENT}), writes, SOURCES, function_span(RECIPE))
+    assert isinstance(refused, Refusal)
     assert set(changed) == {PATH, YAML, SHELL}
     assert "    cfg.ddp.x = True\n    return cfg" in changed[PATH]
+
+
+MANIFEST = """spec:
+  containers:
+    - command: [bash, -c]
+      env:
+        - name: CUDA_DEVICE_MAX_CONNECTIONS
+          value: "8"
+      args:
+        - |
+          torchrun run.py \\
+            model.tp=4 \\
+            train.gbs=30
+"""
+
+
+def test_words_of_a_command_inside_yaml_are_edited_as_shell() -> None:
+    sources = {YAML: MANIFEST}
+    fix = planned({"model.tp": 2}, {"model.tp": Write(span_of(MANIFEST, "model.tp=4", YAML), 4)}, False, sources)
+    assert "model.tp=2 \\\n" in result(fix, sources)[YAML]
+    fix = planned({"train.gbs": 32}, {"train.gbs": Write(span_of(MANIFEST, "train.gbs=30", YAML), 30)}, False, sources)
+    assert "            train.gbs=32\n" in result(fix, sources)[YAML]
+    command = Layer("shell", span_of(MANIFEST, "torchrun", YAML))
+    fix = planned({"model.pp": 1}, {}, False, sources, layers=[command])
+    assert "            train.gbs=30 \\\n            model.pp=1\n" in result(fix, sources)[YAML]
+    name = "env_vars.CUDA_DEVICE_MAX_CONNECTIONS"
+    fix = planned({name: "1"}, {name: Write(span_of(MANIFEST, '"8"', YAML), "8")}, False, sources)
+    assert 'value: "1"\n' in result(fix, sources)[YAML]
+
+
+def test_settings_are_no_layer_that_is_edited() -> None:
+    sources = {"/repo/pyproject.toml": "[[tool.mblint.launches]]\noverrides = ['model.tp=4']\n"}
+    refused = planned({"model.tp": 1}, {"model.tp": Write(Span("/repo/pyproject.toml", 1), 4)}, False, sources)
+    assert isinstance(refused, Refusal) and "not edited" in refused.reason

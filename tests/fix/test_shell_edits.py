@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,6 +110,20 @@ def test_an_override_is_added_in_the_style_of_the_command() -> None:
         shell.add_override(Text(PATH, SCRIPT), span_of(SCRIPT, "show a.py model.a=1 model.b=2", PATH), "q=1"),
     )
     assert words(text)[-1] == "q=1"
+
+
+@needs_bash
+@pytest.mark.parametrize(
+    "tail",
+    ["", " > log", " 2>&1 | tee log", " &", " # note", "; echo done", " && echo done", " \\\n    2> err", ' "$@" > log', " <<< x"],
+)
+def test_an_override_is_added_before_what_follows_the_arguments(tail: str, tmp_path: Path) -> None:
+    script = f"show a.py model.a=1{tail}\nwait\n"
+    text = edited(script, shell.add_override(Text(PATH, script), span_of(script, "show", PATH), "q=1"))
+    assert BASH is not None
+    given = "show() { printf '%s\\n' \"$@\" >&9; }\nexec 9> given\n"
+    subprocess.run([BASH, "-c", given + text], cwd=tmp_path, check=False, env={"PATH": "/usr/bin:/bin"})
+    assert (tmp_path / "given").read_text() == "a.py\nmodel.a=1\nq=1\n"
 
 
 @needs_bash

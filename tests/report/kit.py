@@ -71,7 +71,7 @@ HOSTILE = "%0A::error::x\n::error file=a,line=1::pwned\r\n\x1b[31mred\x1b]8;;htt
 def report(**kw: Any) -> Report:
     two_ways = (
         Fix("Set PP = 1", "unsafe", {"model.pp": 1}, (TextEdit(span(RECIPE, "2"), "1"),), cost="about -6 %"),
-        Fix("Turn offloading off", "unsafe", {"model.cpu_offloading": False}),
+        Fix("Turn offloading off", "unsafe", {"model.cpu_offloading": False}, by_hand=True),
     )
     findings = (
         vpp(),
