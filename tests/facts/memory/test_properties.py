@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from mblint.facts.memory.activations import Activations
 from mblint.facts.memory.estimate import estimate, estimate_many
 from mblint.facts.memory.inputs import read_inputs
-from mblint.facts.memory.layout import stage_chunks
-from mblint.facts.memory.state import STATE_COMPONENTS
+from mblint.facts.memory.layout import LayoutError, stage_chunks
+from mblint.facts.memory.parameters import Counter
+from mblint.facts.memory.state import STATE_COMPONENTS, stage_state
 
 SIZES = st.fixed_dictionaries(
     {
@@ -34,6 +35,9 @@ SIZES = st.fixed_dictionaries(
         "fp8": st.sampled_from([None, "e4m3"]),
         "fp8_recipe": st.sampled_from(["delayed", "tensorwise", "blockwise", "mxfp8"]),
         "cross_entropy_loss_fusion": st.booleans(),
+        "multi_latent_attention": st.booleans(),
+        "q_lora_rank": st.sampled_from([None, 256]),
+        "activation_func_clamp_value": st.sampled_from([None, 7.0]),
     }
 )
 OPTIMIZERS = st.fixed_dictionaries(
@@ -41,6 +45,12 @@ OPTIMIZERS = st.fixed_dictionaries(
         "optimizer.use_distributed_optimizer": st.booleans(),
         "optimizer.use_precision_aware_optimizer": st.booleans(),
         "optimizer.exp_avg_dtype": st.sampled_from(["torch.float32", "torch.bfloat16"]),
+        "optimizer.exp_avg_sq_dtype": st.sampled_from(["torch.float32", "torch.uint8"]),
+        "optimizer.main_params_dtype": st.sampled_from(["torch.float32", "torch.float16"]),
+        "optimizer.fp8_recipe": st.sampled_from([None, "tensorwise"]),
+        "optimizer.optimizer_cpu_offload": st.booleans(),
+        "optimizer.optimizer_offload_fraction": st.sampled_from([0.0, 0.5, 1.0]),
+        "model.fp8_param": st.booleans(),
         "ddp.grad_reduce_in_fp32": st.booleans(),
         "ddp.use_megatron_fsdp": st.booleans(),
         "ddp.data_parallel_sharding_strategy": st.sampled_from(["no_shard", "optim", "optim_grads", "optim_grads_params"]),
@@ -120,7 +130,7 @@ def test_more_sharding_never_raises_model_state(plain, sizes, parallel, optimize
     SIZES,
     PARALLEL,
     PEFT,
-    st.sampled_from(["mlp", "moe", "moe_act", "shared_experts", "layernorm"]),
+    st.sampled_from(["mlp", "moe", "moe_act", "shared_experts", "layernorm", "mla_up_proj"]),
     st.sampled_from(["uniform", "block"]),
     st.sampled_from([1, 2, 4]),
 )
@@ -142,6 +152,35 @@ def test_recomputation_never_raises_what_is_saved(plain, sizes, parallel, peft, 
     full = saved(recompute_granularity="full", recompute_method=method, recompute_num_layers=layers)
     assert all(after <= before for before, after in zip(without, selective, strict=True))
     assert all(after <= before for before, after in zip(without, full, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIZES, PARALLEL, OPTIMIZERS, st.sampled_from(["TP", "PP", "EP", "DP"]))
+def test_more_sharding_never_raises_what_the_optimizer_step_copies(plain, sizes, parallel, optimizer, which) -> None:
+    """With the distributed optimizer; without it every data parallel rank steps all that it holds."""
+    optimizer = {**optimizer, "optimizer.use_distributed_optimizer": True, "ddp.use_distributed_optimizer": True}
+    wider, dp = dict(parallel), 2
+    if which == "DP":
+        dp = 4
+    else:
+        key = {"TP": "tensor", "PP": "pipeline", "EP": "expert"}[which]
+        name = f"{key}_model_parallel_size"
+        wider[name] = wider[name] * 2
+        dp = max(dp, wider[name]) if which == "EP" else dp
+    base = 2 if which != "EP" else dp
+
+    def copied(world: int, shape: dict[str, object]) -> float:
+        """Cast gradients and other copies, bytes on the stage that has most of them."""
+        inputs, missing = read_inputs(plain(world, set=optimizer, **sizes, **shape))
+        assert inputs is not None, missing
+        try:
+            layout = stage_chunks(inputs)
+        except LayoutError:
+            assume(False)
+        found = [stage_state(Counter(inputs), chunks) for chunks in layout]
+        return max(state.cast + state.step for state in found)
+
+    assert copied(ranks(wider, dp), wider) <= copied(ranks(parallel, base), parallel) * (1 + 1e-9)
 
 
 @settings(max_examples=60, deadline=None)
