@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from mblint.evaluate.errors import BudgetExceeded
@@ -100,5 +99,17 @@ class Budget:
                 raise BudgetExceeded(f"values of more than {Limits.total:,} elements together")
             self.step(count >> 5)
 
-
-NEVER = sys.maxsize
+    def check_nested(self, value: object) -> None:
+        """A value is about to be walked with all that is in it, each part as often as it occurs. Raises BudgetExceeded."""
+        pending = [value]
+        count = 0
+        while pending:
+            held = pending.pop()
+            if isinstance(held, (list, tuple, dict)):
+                count += len(held) + 1
+                if count > Limits.container:
+                    raise BudgetExceeded(f"a value of more than {Limits.container:,} elements with those inside")
+                parts = held.values() if isinstance(held, dict) else held
+                pending.extend(part for part in parts if isinstance(part, (list, tuple, dict)))
+        if count > 256:
+            self.step(count >> 5)

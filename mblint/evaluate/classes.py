@@ -94,13 +94,29 @@ def named_fields(cls: ClassValue) -> list[str] | None:
 class Hooks:
     """Which special methods a class has, so that the common case stays fast."""
 
-    __slots__ = ("delattr", "getattr", "post_init", "setattr")
+    __slots__ = ("delattr", "getattr", "post_init", "setattr", "slots")
 
     def __init__(self, cls: ClassValue) -> None:
+        self.slots = _slots(cls)
         self.setattr = class_lookup(cls, "__setattr__")
         self.getattr = class_lookup(cls, "__getattr__")
         self.delattr = class_lookup(cls, "__delattr__")
         self.post_init = class_lookup(cls, "__post_init__")
+
+
+def _slots(cls: ClassValue) -> frozenset[str] | None:
+    """The only attributes that instances can have; None where they can have any."""
+    names: set[str] = set()
+    for base in cls.cached_mro:
+        if isinstance(base, BuiltinClass) and base.type is object:
+            continue
+        held: Any = base.namespace.get("__slots__") if isinstance(base, ClassValue) else None
+        if isinstance(held, str):
+            held = (held,)
+        if not isinstance(held, (list, tuple)) or not all(isinstance(name, str) for name in held):
+            return None
+        names.update(held)
+    return None if "__dict__" in names else frozenset(names)
 
 
 def hooks_of(cls: ClassValue) -> Hooks:

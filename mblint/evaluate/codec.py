@@ -40,20 +40,29 @@ class NotKnown(Exception):
         self.unknown = unknown
 
 
-def encode(value: Any, depth: int = 0) -> Any:
-    """The JSON form of a value. Raises NotKnown."""
+MOST = 250_000
+"""Elements of one value with all that is in it."""
+
+
+def encode(value: Any, depth: int = 0, room: list[int] | None = None) -> Any:
+    """The JSON form of a value; `room` holds how many elements may still follow. Raises NotKnown."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if depth > 30:
         raise NotKnown(Unknown("nested too deeply"))
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
+        room = [MOST] if room is None else room
+        room[0] -= len(value)
+        if room[0] < 0:
+            raise NotKnown(Unknown(f"a value of more than {MOST:,} elements"))
     if isinstance(value, (list, tuple)):
-        return [encode(element, depth + 1) for element in value]
+        return [encode(element, depth + 1, room) for element in value]
     if isinstance(value, dict):
-        return {"dict": {_key(key): encode(element, depth + 1) for key, element in value.items()}}
+        return {"dict": {_key(key): encode(element, depth + 1, room) for key, element in value.items()}}
     if isinstance(value, (set, frozenset)):
-        return {"set": sorted((encode(element, depth + 1) for element in value), key=repr)}
+        return {"set": sorted((encode(element, depth + 1, room) for element in value), key=repr)}
     if isinstance(value, EnumMember):
         return {"enum": f"{value.cls.name}.{value.name}"}
     if isinstance(value, External):
@@ -85,10 +94,14 @@ def _key(key: Any) -> str:
     return str(key)
 
 
+MOST_SECTIONS = 16
+"""Objects inside one another that are shown: real configs have three or four."""
+
+
 def flatten(instance: Instance, prefix: str, into: dict[str, Any], seen: set[int] | None = None) -> None:
     """Every field of a dataclass instance, and of those inside it: dotted key -> value (not encoded)."""
     seen = seen if seen is not None else set()
-    if id(instance) in seen:
+    if id(instance) in seen or len(seen) > MOST_SECTIONS:
         return
     seen = seen | {id(instance)}
     cls = instance.cls

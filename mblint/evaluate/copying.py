@@ -107,7 +107,9 @@ def oldest(machine: Machine, value: Any) -> int:
                 least = min(least, held.birth)
                 pending.extend(held.attrs.values())
         elif kind is tuple:
-            pending.extend(held)
+            if id(held) not in seen:
+                seen.add(id(held))
+                pending.extend(held)
         elif kind is Unknown:
             pending.extend(held.reach if held.options is None else held.options)
         elif isinstance(held, (list, dict, set, KnownIterator)) and id(held) not in seen:

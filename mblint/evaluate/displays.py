@@ -78,6 +78,7 @@ def hashable(machine: Machine, value: Any, site: Any, frame: Any) -> bool:
             return False
         return class_lookup(cls, "__hash__") is None
     if kind is tuple:
+        machine.check_nested(value)
         return all(hashable(machine, element, site, frame) for element in value)
     if isinstance(value, (list, dict, set)):
         machine.implicit(TypeError, f"unhashable type: '{ops.describe(value)}'", site, frame)

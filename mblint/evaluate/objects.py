@@ -310,6 +310,10 @@ def set_attribute(machine: Machine, target: Any, name: str, value: Any, site: An
             if cls.plan is not None and name in cls.plan:
                 set_through_descriptor(machine, cls, target, name, value, site, frame)
                 return
+            slots = hooks_of(cls).slots
+            if slots is not None and name not in slots:
+                machine.implicit(AttributeError, f"'{cls.name}' object has no attribute '{name}'", site, frame)
+                return
         machine.write(target, name, value, site, frame.trace)
     elif kind is ClassValue:
         machine.store_shared()

@@ -124,6 +124,11 @@ def enum_base(member: EnumMember) -> type | None:
     return type(member.value) if member.mixed else None
 
 
+MOST_COMPARISONS = 50_000
+"""Of parts of two values: lists that hold one another several times unfold to any number."""
+_comparisons = [0]
+
+
 def equal(left: Any, right: Any, depth: int = 0) -> bool | Unknown:
     """left == right in three-valued logic."""
     left_kind, right_kind = type(left), type(right)
@@ -137,6 +142,11 @@ def equal(left: Any, right: Any, depth: int = 0) -> bool | Unknown:
         return True
     if depth > 50:
         return Unknown("values nested too deeply to compare")
+    if depth == 0:
+        _comparisons[0] = MOST_COMPARISONS
+    _comparisons[0] -= 1
+    if _comparisons[0] < 0:
+        return Unknown("values with too much in them to compare")
     if left_kind is EnumMember or right_kind is EnumMember:
         return _equal_members(left, right, depth)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):

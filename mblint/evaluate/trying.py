@@ -317,6 +317,15 @@ def _managed(machine: Machine, frame: Frame, manager: Any, inside: Any, site: An
     if type(manager) is tuple and manager and manager[0] == "suppress":
         clause_types = tuple(manager[1])
         return _suppressed(machine, frame, clause_types, lambda inner: inside(inner, None))
+    if hasattr(manager, "unwind"):
+
+        def unwind(inner: Frame, error: Raised | None) -> Any:
+            answer = manager.unwind(machine, error, site, inner)
+            if error is not None and type(answer) is Unknown:
+                dismiss(machine, error, answer.reason)
+            return True if error is not None and answer is not False else None
+
+        return with_exit(machine, frame, lambda inner: inside(inner, manager), unwind)
     entered = getattr(manager, "entered", Unknown("the value of a context manager"))
     return inside(frame, entered)
 

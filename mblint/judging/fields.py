@@ -34,7 +34,7 @@ def field_findings(launch: ResolvedLaunch) -> list[Finding]:
                 pending.append(value)
     for identity, owner in objects.items():
         cls = owner.cls
-        if cls is None or cls.opaque or not cls.field_map:
+        if cls is None or cls.opaque or not cls.field_map or identity not in paths:
             continue
         for name, write in owner.origin.items():
             if name in cls.field_map or name.startswith("_") or name not in owner.attrs or _declared(cls, name):

@@ -13,7 +13,7 @@ from mblint.evaluate.site import Site
 from mblint.evaluate.unknown import Absent, Unknown
 from mblint.evaluate.values import Instance
 from mblint.findings import Finding, Related
-from mblint.judging.places import keys_of, known_values, primary_place, related_places, section_paths, show
+from mblint.judging.places import MAX_SECTIONS, keys_of, known_values, primary_place, related_places, section_paths, show
 from mblint.launch.path import PathOutcome
 from mblint.launch.resolved import ResolvedLaunch
 
@@ -202,7 +202,7 @@ def _written_by_path(launch: ResolvedLaunch) -> list[str]:
                 if first is not None:
                     keys.append(f"{prefix}{name}")
         for name, value in owner.attrs.items():
-            if isinstance(value, Instance) and id(value) not in seen:
+            if isinstance(value, Instance) and id(value) not in seen and prefix.count(".") < MAX_SECTIONS:
                 seen.add(id(value))
                 pending.append((f"{prefix}{name}.", value))
     return keys

@@ -12,6 +12,8 @@ from mblint.launch.resolved import ResolvedLaunch, Write
 from mblint.read.span import Span
 
 MAX_RELATED = 6
+MAX_SECTIONS = 16
+"""Objects inside one another that have a path: real configs have three or four."""
 
 
 def section_paths(cfg: Instance) -> dict[int, str]:
@@ -21,7 +23,7 @@ def section_paths(cfg: Instance) -> dict[int, str]:
     while pending:
         owner, path = pending.pop(0)
         for name, value in owner.attrs.items():
-            if isinstance(value, Instance) and id(value) not in found:
+            if isinstance(value, Instance) and id(value) not in found and path.count(".") < MAX_SECTIONS:
                 inner = f"{path}.{name}" if path else name
                 found[id(value)] = inner
                 pending.append((value, inner))

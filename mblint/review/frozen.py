@@ -10,6 +10,7 @@ from mblint.evaluate.codec import flatten
 from mblint.evaluate.errors import Raised, StopEvaluation
 from mblint.evaluate.unknown import ABSENT, Absent, Unknown
 from mblint.evaluate.values import ClassValue, Field, FunctionValue, Instance, Property
+from mblint.judging.places import MAX_SECTIONS
 from mblint.launch.plain import plain
 from mblint.launch.resolved import ResolvedLaunch, Write
 
@@ -97,7 +98,7 @@ def freeze(launch: ResolvedLaunch) -> FrozenLaunch:
             if key not in values:
                 extra[key] = _read(launch, key)
         for name, value in owner.attrs.items():
-            if isinstance(value, Instance) and id(value) not in seen:
+            if isinstance(value, Instance) and id(value) not in seen and section.count(".") < MAX_SECTIONS:
                 seen.add(id(value))
                 pending.append((f"{section}.{name}" if section else name, value))
     return FrozenLaunch(

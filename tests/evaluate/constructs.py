@@ -662,7 +662,7 @@ $o = OmegaLike(a=@i@)
 $o.b = 2; $o['c'] = @i@
 SEE [$o.a, $o.get('z', 1), sorted($o), $o]
 ---
-print(@v@, file=sys.stderr, end='')
+print('', file=sys.stderr, end='')
 assert True, 'never'
 $a: int = @i@
 $b: 'list[int]'

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mblint.evaluate.calls import call
+from mblint.evaluate.classes import named_fields
 from mblint.evaluate.compiler import run_module_statement
 from mblint.evaluate.errors import Raised
 from mblint.evaluate.machine import Machine, exception_name, exception_text
@@ -106,6 +107,10 @@ def plain(value: Any, seen: tuple[int, ...] = ()) -> Any:
     inner = (*seen, id(value))
     if isinstance(value, Instance):
         if value.cls is None:
+            return UNKNOWN
+        if named_fields(value.cls) is not None:
+            return tuple(plain(held, inner) for held in value.attrs.values())
+        if value.cls.builtin_base is not None and not issubclass(value.cls.builtin_base, BaseException):
             return UNKNOWN
         return (value.cls.name, {name: plain(held, inner) for name, held in value.attrs.items()})
     if isinstance(value, EnumMember):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from mblint.evaluate.library import arguments, inspection, numbers, omegaconf, records, system, text, tools, torch
+from mblint.evaluate.library import arguments, exitstack, inspection, numbers, omegaconf, records, system, text, tools, torch
 from mblint.evaluate.library.objects import dataclass_init, object_method
 from mblint.evaluate.library.registry import CALLS
 from mblint.evaluate.machine import Machine
@@ -41,6 +41,9 @@ CHANGES_ARGUMENTS = frozenset(
     "bisect.insort_left bisect.insort_right operator.setitem operator.delitem operator.iadd operator.ior".split()
 )
 """Library functions that change what they are given all the same."""
+
+DECORATORS = frozenset({"functools.total_ordering", "functools.lru_cache", "functools.cache"})
+"""Library functions that are evaluated when they decorate."""
 
 SILENT = ("set_", "manual_seed", "warn", "log", "print", "init")
 """Beginnings of the names of functions that are called for their effect on the process, and return None."""
@@ -84,6 +87,10 @@ def call_library(machine: Machine, function: External, args: list[Any], kwargs: 
 def library_decorator(machine: Machine, decorator: External, target: Any) -> Any:
     """@decorator of a library on an evaluated function or class."""
     name = ALIASES.get(decorator.name, decorator.name)
+    if name in DECORATORS:
+        return CALLS[name](machine, [target], {}, None, None)
+    if name in ("functools.singledispatch", "functools.singledispatchmethod"):
+        return Unknown(f"a function that {name} chooses")
     if name == "dataclasses.dataclass":
         return records.apply_dataclass(machine, target, {})
     if name in ("abc.abstractproperty", "enum.property", "functools.cached_property"):
@@ -96,6 +103,6 @@ def library_decorator(machine: Machine, decorator: External, target: Any) -> Any
 
 
 __all__ = [
-    "Builtin", "FunctionValue", "arguments", "call_library", "dataclass_init", "library_attribute", "library_decorator",
+    "Builtin", "FunctionValue", "arguments", "call_library", "dataclass_init", "exitstack", "library_attribute", "library_decorator",
     "object_method", "omegaconf", "tools",
 ]  # fmt: skip

@@ -161,6 +161,7 @@ def _dumps(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) 
         return Unknown("json text")
     if isinstance(args[0], dict) and REST in args[0]:
         return Unknown("json text of unknown entries")
+    machine.check_nested(args[0])
     try:
         text = json.dumps(args[0], **kwargs)
     except (TypeError, ValueError, RecursionError):
