@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from mblint.evaluate.source import split_lines
 from mblint.findings import Finding, TextEdit
@@ -11,11 +12,11 @@ from mblint.fix.prove import Judged, fix_all
 from mblint.ignores import NOT_FOR_COMMENTS, add_ignores
 from mblint.read.comments import language_of
 from mblint.read.span import Span
-from mblint.report.model import Group
 from mblint.server.documents import Document
 from mblint.server.judging import FileState
 from mblint.server.project import Project
 from mblint.server.proofs import Prover
+from mblint.server.service import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,13 @@ TextOf = Callable[[str], str | None]
 
 
 def actions_for(
-    project: Project, state: FileState, document: Document, groups: Iterable[Group], first: int, last: int,
-    text_of: TextOf, buffers: Callable[[], dict[str, str]], wanted: Callable[[str], bool],
+    project: Project, state: FileState, document: Document, answer: Answer, first: int, last: int,
+    rules: frozenset[str], buffers: Callable[[], dict[str, str]], wanted: Callable[[str], bool],
 ) -> list[Action]:  # fmt: skip
-    """Actions for the findings that touch the lines from `first` to `last`."""
-    touching = [group for group in groups if _touches(group.finding, state.path, first, last)]
+    """Actions for the findings that touch the lines from `first` to `last`; with `rules` given, for those of them alone."""
+    launch_file = document.kind == "launch"
+    touching = [group for group in answer.groups if _touches(answer.place(group.finding, launch_file), first, last)]
+    touching = [group for group in touching if not rules or group.finding.rule in rules]
     found: list[Action] = []
     if wanted("fix") and state.broken is None:
         prover = Prover(project, state, document.kind == "python", buffers)
@@ -47,9 +50,9 @@ def actions_for(
             preferred = len(finding.fixes) == 1 and fix.safety == "safe"
             found.append(Action(f"{fix.title} ({finding.rule}, {grade})", "fix", fix.edits, finding, preferred))
     if wanted("suppress"):
-        for group in touching:
-            found += _suppressions(project, group.finding, text_of)
-    return found
+        for finding in {(group.finding.rule, group.finding.span): group.finding for group in touching}.values():
+            found += _suppressions(project, finding)
+    return list({(action.title, action.edits): action for action in found}.values())
 
 
 def fix_everything(
@@ -72,26 +75,32 @@ def fix_everything(
     if not run.applied or changed == text:
         return None
     count = len(run.applied)
-    return Action(f"Apply {count} safe fix{'' if count == 1 else 'es'}", "all", (edit_between(state.path, text, changed),))
+    return Action(f"Apply {count} safe fix{'' if count == 1 else 'es'}", "all", edits_by_line(state.path, text, changed))
 
 
-def _suppressions(project: Project, finding: Finding, text_of: TextOf) -> list[Action]:
-    """A comment at the finding's place, and one for the whole file."""
-    if finding.rule in NOT_FOR_COMMENTS or finding.span is None:
+def _suppressions(project: Project, finding: Finding) -> list[Action]:
+    """A comment at the finding's place, and one for the whole file; where they go is found when one is chosen."""
+    if finding.rule in NOT_FOR_COMMENTS or finding.span is None or not project.session.in_project(finding.span.path):
         return []
+    return [
+        Action(f"Ignore {finding.rule} here", "suppress", (), finding),
+        Action(f"Ignore {finding.rule} in this file", "suppress", (), finding),
+    ]
+
+
+def comment_edit(project: Project, finding: Finding, whole: bool, text_of: TextOf) -> TextEdit | None:
+    """The comment that holds a finding back, at its place or in the whole file; None where none can stand."""
+    assert finding.span is not None
     path = finding.span.path
     text = text_of(path)
-    if text is None or not project.session.in_project(path):
-        return []
+    if text is None:
+        return None
+    if whole:
+        at = _top(text, path)
+        return edit_between(path, text, f"{text[:at]}# mblint: ignore-file[{finding.rule}]{_ending(text)}{text[at:]}")
     names = {rule.id: rule.name for rule in project.checker.all_rules}
-    found = []
     done = add_ignores([finding], lambda name: text if name == path else None, names)
-    if done.done and path in done.texts:
-        found.append(Action(f"Ignore {finding.rule} here", "suppress", (edit_between(path, text, done.texts[path]),), finding))
-    at = _top(text, path)
-    whole = f"{text[:at]}# mblint: ignore-file[{finding.rule}]{_ending(text)}{text[at:]}"
-    found.append(Action(f"Ignore {finding.rule} in this file", "suppress", (edit_between(path, text, whole),), finding))
-    return found
+    return edit_between(path, text, done.texts[path]) if done.done and path in done.texts else None
 
 
 def _top(text: str, path: str) -> int:
@@ -107,14 +116,33 @@ def _top(text: str, path: str) -> int:
     return at
 
 
-def _touches(finding: Finding, path: str, first: int, last: int) -> bool:
-    if finding.span is None or finding.span.path != path:
-        return finding.span is None and first == 1
-    return finding.span.line <= last and max(finding.span.end_line, finding.span.line) >= first
+def _touches(span: Span | None, first: int, last: int) -> bool:
+    return span is not None and span.line <= last and max(span.end_line, span.line) >= first
 
 
 def _ending(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
+
+
+def edits_by_line(path: str, old: str, new: str) -> tuple[TextEdit, ...]:
+    """Replacements of whole lines that make a text the other."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    if len(split_lines(old)) - 1 != sum(1 for line in before if line[-1] in "\r\n"):
+        return (edit_between(path, old, new),)  # lines that end at something else than the protocol's line ends
+    edits = []
+    for word, first, last, begin, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if word != "equal":
+            edits.append(TextEdit(_lines_span(path, before, first, last), "".join(after[begin:end])))
+    return tuple(edits)
+
+
+def _lines_span(path: str, lines: list[str], first: int, last: int) -> Span:
+    """From the begin of one line to the begin of another; the end of a text that ends without a line end is behind its last line."""
+    if last == len(lines) and lines and lines[-1][-1] not in "\r\n":
+        if first == last:
+            return Span(path, last, len(lines[-1]) + 1, last, len(lines[-1]) + 1)
+        return Span(path, first + 1, 1, last, len(lines[-1]) + 1)
+    return Span(path, first + 1, 1, last + 1, 1)
 
 
 def edit_between(path: str, old: str, new: str) -> TextEdit:
@@ -141,4 +169,4 @@ def _place(text: str, offset: int) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
-__all__ = ["Action", "actions_for", "edit_between", "fix_everything"]
+__all__ = ["Action", "actions_for", "comment_edit", "edit_between", "fix_everything"]

@@ -20,6 +20,7 @@ from mblint.server.judging import Round, Stopped
 from mblint.server.project import Options
 from mblint.server.service import Answer, Service
 from mblint.server.settings_buffer import settings_problems
+from mblint.server.warm import Stamp, stamp
 from mblint.server.worker import EDITED, OTHERS, QUESTION, Worker
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ class Server(LanguageServer):
         """URI of a document -> what was found for it in files that are not open, by their URI."""
         self.lenses: dict[str, list[Any]] = {}
         self.told: set[str] = set()
+        self._disk: dict[str, tuple[Stamp, Lines | None]] = {}
 
     # --- documents -------------------------------------------------------------------------------------------------
 
@@ -61,8 +63,12 @@ class Server(LanguageServer):
         for document in list(self.documents.values()):
             if document.path == path:
                 return document.lines(self.encoding)
-        text = questions.disk_text(path)
-        return Lines(text, self.encoding) if text is not None else None
+        mark = stamp(path)
+        held = self._disk.get(path)
+        if held is None or held[0] != mark:
+            text = questions.disk_text(path)
+            held = self._disk[path] = (mark, Lines(text, self.encoding) if text is not None else None)
+        return held[1]
 
     def uri(self, path: str) -> str:
         """The URI that the client uses for a path."""
@@ -115,6 +121,9 @@ class Server(LanguageServer):
                 return True
             try:
                 show(self.service.answer(document, Round(document.touched, stop), show))
+                if level <= EDITED:
+                    reread, self.service.reread = frozenset(self.service.reread), set()
+                    loop.call_soon_threadsafe(self.others_again, uri, reread)
             except Stopped:
                 return document.generation != generation
             except Exception as error:  # a fault of ours ends this answer, not the server
@@ -134,18 +143,15 @@ class Server(LanguageServer):
             rows[document.uri].append(problem_of(answer.problem))
             return rows
         open_paths = {other.path for other in list(self.documents.values()) if other.path is not None}
-        heads = {summary.recipe: summary.line for summary in answer.lenses}
         for group in answer.groups:
             span = group.finding.span
-            elsewhere = span is not None and span.path != answer.path
-            if elsewhere and span is not None and self.service.is_own(answer.path, span.path):
+            at = answer.place(group.finding, document.kind == "launch")
+            if at is None and span is not None and self.service.is_own(answer.path, span.path):
                 if span.path not in open_paths:
-                    target = self.uri(span.path)
-                    rows.setdefault(target, []).append(convert.diagnostic(group, span.path, span, self.lines_of, self.uri))
+                    rows.setdefault(self.uri(span.path), []).append(convert.diagnostic(group, span.path, span, self.lines_of, self.uri))
                 continue
-            head = heads.get(group.finding.launch or "", 1)
-            fallback = Span(answer.path, head, 1, head, 1)
-            rows[document.uri].append(convert.diagnostic(group, answer.path, fallback, self.lines_of, self.uri))
+            at = at or Span(answer.path, answer.heads.get(group.finding.launch or "", 1))
+            rows[document.uri].append(convert.diagnostic(group, answer.path, at, self.lines_of, self.uri))
         return rows
 
     def show(self, document: Document, generation: int, rows: dict[str, list[types.Diagnostic]], answer: Answer) -> None:
@@ -195,10 +201,12 @@ class Server(LanguageServer):
         for document in list(self.documents.values()):
             self.later(document, level=OTHERS)
 
-    def others_again(self, changed: Document) -> None:
-        """A buffer changed: other open documents may read it."""
+    def others_again(self, uri: str, reread: frozenset[str] | None = None) -> None:
+        """A buffer changed: judge the other open documents that read it, of which `reread` tells the recipe files (None: all)."""
         for document in list(self.documents.values()):
-            if document is not changed and document.kind in ("python", "launch"):
+            if document.uri == uri or document.kind not in ("python", "launch"):
+                continue
+            if reread is None or document.path in reread or document.kind == "launch":
                 self.later(document, delay=4 * DEBOUNCE, level=OTHERS)
 
     # --- questions -----------------------------------------------------------------------------------------------

@@ -97,7 +97,8 @@ def _python(
             if value is not None and not _COMPARE.search(before):
                 root, *rest = value["chain"].split(".")
                 if root in names and resolved is not None:
-                    *path, name = [*names[root], *rest]
+                    whole: list[str] = [*names[root], *rest]
+                    path, name = whole[:-1], whole[-1]
                     info = _field(section_of(resolved, ".".join(path)), name)
                     if info is not None:
                         return _values(info.values, value["word"], column, end)

@@ -48,10 +48,9 @@ def range_of(span: Span, lines: Lines | None) -> types.Range:
     return types.Range(position(start), position(end))
 
 
-def diagnostic(group: Group, path: str, fallback: Span, lines_of: LinesOf, uri: UriOf) -> types.Diagnostic:
-    """One finding, with the launches that it is about where they are several. `fallback` is where one without a place is shown."""
+def diagnostic(group: Group, path: str, at: Span, lines_of: LinesOf, uri: UriOf) -> types.Diagnostic:
+    """One finding, with the launches that it is about where they are several. `at` is where it is shown."""
     finding = group.finding
-    at = finding.span if finding.span is not None and finding.span.path == path else fallback
     related = [
         types.DiagnosticRelatedInformation(
             types.Location(uri(entry.span.path), range_of(entry.span, lines_of(entry.span.path))), entry.message
@@ -59,7 +58,7 @@ def diagnostic(group: Group, path: str, fallback: Span, lines_of: LinesOf, uri: 
         for entry in finding.related
         if entry.span.path.startswith("/") or entry.span.path[1:2] == ":"
     ]
-    if at is fallback and finding.span is not None:
+    if finding.span is not None and finding.span.path != path:
         place = types.Location(uri(finding.span.path), range_of(finding.span, lines_of(finding.span.path)))
         related.insert(0, types.DiagnosticRelatedInformation(place, "it is set here"))
     return types.Diagnostic(
@@ -123,6 +122,17 @@ def completions(found: Choices, line: int, lines: Lines) -> types.CompletionList
     return types.CompletionList(is_incomplete=False, items=items)
 
 
+def comment_data(found: Action, uri: UriOf) -> dict[str, Any] | None:
+    """What a comment that is yet to be made is made from."""
+    finding = found.finding
+    if finding is None or finding.span is None:
+        return None
+    span = finding.span
+    whole = found.title.endswith("in this file")
+    place = [span.line, span.column, span.end_line, span.end_column]
+    return {"uri": uri(span.path), "path": span.path, "rule": finding.rule, "place": place, "whole": whole}
+
+
 def action(
     found: Action, lines_of: LinesOf, uri: UriOf, versions: Callable[[str], int | None], diagnostics: Iterable[types.Diagnostic],
     documents: bool,
@@ -141,11 +151,13 @@ def action(
         )
     else:
         changes = types.WorkspaceEdit(changes={uri(path): edits for path, edits in by_path.items()})
+    lazy = found.kind == "suppress" and not found.edits
     mine = [entry for entry in diagnostics if found.finding is not None and entry.code == found.finding.rule]
     return types.CodeAction(
         title=found.title,
         kind=types.CodeActionKind.QuickFix if found.kind != "all" else "source.fixAll.mblint",
         diagnostics=mine or None,
         is_preferred=found.preferred or None,
-        edit=changes,
+        edit=None if lazy else changes,
+        data=comment_data(found, uri) if lazy else None,
     )

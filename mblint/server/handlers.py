@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from lsprotocol import types
 
 from mblint.facts.memory.capacity import GIB
+from mblint.read.span import Span
 from mblint.server import convert, questions
+from mblint.server.actions import Action
 from mblint.server.app import WATCHED, Server
 from mblint.server.documents import Document, Position, open_document, path_of
 
@@ -95,7 +98,6 @@ def _documents(server: Server) -> None:
                 document.replace(change.text, version)
                 document.touched = None
         server.later(document)
-        server.others_again(document)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:
@@ -115,7 +117,7 @@ def _documents(server: Server) -> None:
             server.publish_foreign(other)
         if document is not None:
             server.publish_foreign(uri)
-            server.others_again(document)
+            server.others_again(uri)
 
 
 def _questions(server: Server) -> None:
@@ -151,7 +153,7 @@ def _questions(server: Server) -> None:
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,
-        types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL]),
+        types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True),
     )
     async def action(params: types.CodeActionParams) -> list[types.CodeAction] | None:
         only = [str(getattr(kind, "value", kind)) for kind in params.context.only or []]
@@ -165,14 +167,48 @@ def _questions(server: Server) -> None:
         def work(document: Document) -> list[types.CodeAction]:
             first, _ = place(document, params.range.start)
             last, _ = place(document, params.range.end)
-            found = questions.actions_at(server.service, document, first, last, wanted)
-            edits = server.client_capabilities.workspace and server.client_capabilities.workspace.workspace_edit
-            versions = bool(edits and edits.document_changes)
-            return [
-                convert.action(each, server.lines_of, server.uri, server.version_of, params.context.diagnostics, versions) for each in found
-            ]
+            rules = frozenset(str(entry.code) for entry in params.context.diagnostics if entry.source == "mblint" and entry.code)
+            found = questions.actions_at(server.service, document, first, last, rules, wanted)
+            made = [made_of(each, params.context.diagnostics) for each in found]
+            for each in made:
+                if each.data is not None:
+                    each.data = {**each.data, "asked": document.uri, "generation": document.generation}
+            return made if resolves() else [done for each in made if (done := with_comment(document, each)).edit is not None]
 
         return await server.ask(params.text_document.uri, work)
+
+    def made_of(action: Action, diagnostics: Sequence[types.Diagnostic]) -> types.CodeAction:
+        return convert.action(action, server.lines_of, server.uri, server.version_of, diagnostics, versioned())
+
+    def versioned() -> bool:
+        """Whether the client takes edits with the version of the document that they are for."""
+        workspace = server.client_capabilities.workspace
+        edits = workspace.workspace_edit if workspace is not None else None
+        return bool(edits is not None and edits.document_changes)
+
+    def resolves() -> bool:
+        """Whether the client asks for an action's edit when it is chosen."""
+        document = server.client_capabilities.text_document
+        support = document.code_action.resolve_support if document is not None and document.code_action is not None else None
+        return support is not None and "edit" in support.properties
+
+    def with_comment(document: Document, action: types.CodeAction) -> types.CodeAction:
+        """The action with the edit that writes its comment; without one where none can stand, or the text is another now."""
+        data = action.data
+        if action.edit is not None or not isinstance(data, dict) or data.get("generation") != document.generation:
+            return action
+        line, column, end_line, end_column = (int(number) for number in data["place"])
+        span = Span(str(data["path"]), line, column, end_line, end_column)
+        edit = questions.comment_at(server.service, document, str(data["rule"]), span, bool(data["whole"]))
+        if edit is not None:
+            action.edit = made_of(Action(action.title, "suppress", (edit,)), ()).edit
+        return action
+
+    @server.feature(types.CODE_ACTION_RESOLVE)
+    async def resolve(action: types.CodeAction) -> types.CodeAction:
+        data = action.data if isinstance(action.data, dict) else {}
+        done = await server.ask(str(data.get("asked", "")), lambda document: with_comment(document, action))
+        return done if done is not None else action
 
 
 def _commands(server: Server) -> None:

@@ -225,9 +225,10 @@ def _memory(project: Project, launch: Launch, resolved: ResolvedLaunch, key: str
     if key not in recorder.read or now.total_bytes is None:
         return ""
     rows = []
+    failures = len(resolved.path.failures)
     for other in _others(value):
         with evaluated(project, replace(launch, set={**launch.set, key: other})) as changed:
-            if changed is None or changed.path.failures or changed.path.stopped:
+            if changed is None or len(changed.path.failures) > failures or changed.path.stopped:
                 continue
             then = own_memory(changed, resolved.name)
         if then.total_bytes is None:

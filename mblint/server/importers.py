@@ -17,6 +17,7 @@ MAX_FILES = 3000
 MAX_SECONDS = 3.0
 MAX_USERS = 12
 RESCAN_SECONDS = 20.0
+MAX_CHARACTERS = 2_000_000
 
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<source>\.*[\w.]*)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#;]+)|import[ \t]+(?P<plain>[\w., \t]+))",
@@ -29,7 +30,6 @@ class Index:
     """Dotted names that each file imports, by real path."""
 
     names: dict[str, tuple[tuple[int, int], str, frozenset[str]]] = field(default_factory=dict)
-    files: list[str] = field(default_factory=list)
     scanned: float = 0.0
 
 
@@ -54,40 +54,47 @@ def users_of(project: Project, path: str) -> list[str]:
 
 
 def _index(project: Project) -> Index:
+    """The index of a project; what is on disk is looked at again every now and then, open documents always."""
     held = _INDEXES.get(id(project))
     index = held[1] if held is not None and held[0] is project else Index()
+    if held is None or held[0] is not project:
+        _INDEXES.clear()
     _INDEXES[id(project)] = (project, index)
     overlay = project.session.modules.overlay
     started = time.monotonic()
-    if not index.files or started - index.scanned > RESCAN_SECONDS:
-        index.files = []
-        for path, _ in source_files([project.root], project.loaded.settings.exclude, project.loaded.root, overlay):
-            index.files.append(os.path.realpath(path))
-            if len(index.files) >= MAX_FILES or time.monotonic() - started > MAX_SECONDS:
+    if not index.scanned or started - index.scanned > RESCAN_SECONDS:
+        files: list[str] = []
+        for path, _ in source_files([project.root], project.loaded.settings.exclude, project.loaded.root, {}):
+            files.append(os.path.realpath(path))
+            if len(files) >= MAX_FILES or time.monotonic() - started > MAX_SECONDS:
+                break
+        known = set(files)
+        index.names = {real: entry for real, entry in index.names.items() if real in known}
+        for real in files:
+            if real not in overlay:
+                _look(project, index, real, stamp(real), None)
+            if time.monotonic() - started > MAX_SECONDS:
                 break
         index.scanned = time.monotonic()
-    known = set(index.files)
-    for real in [real for real in index.names if real not in known]:
-        del index.names[real]
-    for real in index.files:
-        text = overlay.get(real)
-        mark = (-2, hash(text)) if text is not None else stamp(real)
-        entry = index.names.get(real)
-        if entry is not None and entry[0] == mark:
-            continue
-        if isinstance(text, str):
-            content = text
-        else:
-            try:
-                with open(real, encoding="utf-8", errors="replace") as handle:
-                    content = handle.read(2_000_000)
-            except OSError:
-                continue
-        module = module_name(real, project.session.exists)[0]
-        index.names[real] = (mark, module, imported_names(content, module, real.endswith("__init__.py")))
-        if time.monotonic() - started > MAX_SECONDS:
-            break
+    for real, text in overlay.items():
+        if isinstance(text, str) and real.endswith(".py"):
+            _look(project, index, real, (-2, hash(text)), text)
     return index
+
+
+def _look(project: Project, index: Index, real: str, mark: tuple[int, int], text: str | None) -> None:
+    """Note what a file imports, unless it looks as it did before."""
+    entry = index.names.get(real)
+    if entry is not None and entry[0] == mark:
+        return
+    if text is None:
+        try:
+            with open(real, encoding="utf-8", errors="replace") as handle:
+                text = handle.read(MAX_CHARACTERS)
+        except OSError:
+            return
+    module = module_name(real, project.session.exists)[0]
+    index.names[real] = (mark, module, imported_names(text, module, real.endswith("__init__.py")))
 
 
 def imported_names(text: str, module: str, is_package: bool) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from mblint.server.parts import Parts, parts_of
 from mblint.server.project import Project
 from mblint.server.summary import Summary, summary_of
 
+LAUNCH_NAMES = (".sh", ".bash", ".sbatch", ".slurm", ".sub", ".yaml", ".yml")
 PARTIAL_AFTER, PARTIAL_AGAIN = 0.1, 0.7
 """Seconds after which what is known so far is shown, where a change reaches many launches."""
 
@@ -136,6 +138,7 @@ def judge_users(project: Project, states: dict[str, FileState], path: str, work:
     for user in users_of(project, path):
         if work.stop():
             raise Stopped
+        work.partial()
         state = states.setdefault(user, FileState(user))
         try:
             module = project.session.module_of(Path(user))
@@ -150,26 +153,55 @@ def judge_launch_file(project: Project, state: FileState, text: str, work: Round
     """Bring the state of a script or YAML file up to date. Raises Stopped."""
     from mblint.launch.from_files import launches_of_file
 
-    root = project.loaded.root
-    state.text = text
-    state.broken = None
-    found = launches_of_file(project.session, Path(state.path), root)
-    state.judged, state.named = {}, {}
+    state.text, state.broken = text, None
+    found = launches_of_file(project.session, Path(state.path), project.loaded.root)
+    before, state.judged, state.named = state.judged, {}, {}
     findings: list[Finding] = []
+    stale: list[tuple[str, bytes, Any, tuple[int, ...]]] = []
     if found is not None:
         findings = [finding for finding in found.findings if project.checker.select(finding.rule, finding.name)]
         for number, launch in enumerate(found.launches):
-            if number and work.stop():
-                raise Stopped
             complete = project.complete(launch)
             name = f"{number}:{launch.id}"
             state.named[name] = complete
-            state.judged[name] = _judge(project, complete, None, (), None)
+            own, reads, starts = _inputs(project, complete)
+            held = before.get(name)
+            if held is not None:
+                state.judged[name] = held
+            if held is None or held.launch != complete or (held.own, held.reads, held.starts) != (own, reads, starts) or reads is None:
+                stale.append((name, own, reads, starts))
+    for number, (name, own, _, starts) in enumerate(stale):
+        if number and work.stop():
+            raise Stopped
+        made = _judge(project, state.named[name], None, (), None)
+        # Its recipe was read while it was judged.
+        reads = _inputs(project, state.named[name])[1]
+        state.judged[name] = replace(made, own=own, reads=reads, starts=starts)
+    if stale:
+        project.warm.remember()
     finish(project, state, [], findings)
 
 
-def finish(project: Project, state: FileState, others: Sequence[Verdict], findings: Sequence[Finding] = ()) -> None:
-    """Make the report: suppressions, ignores and the baseline applied, as `mblint check` does."""
+def _inputs(project: Project, launch: Launch) -> tuple[bytes, Any, tuple[int, ...]]:
+    """What a launch of a script or file is made of besides itself: its files, its recipe's parts and where they stand, and what the
+    recipe's module imports; None for the last where that is not known."""
+    own = hashlib.blake2b(digest_size=12)
+    for name in launch.files:
+        try:
+            own.update(project.session.data_of(name))
+        except OSError:
+            own.update(b"?")
+    module = project.session.modules.loaded.get((launch.recipe or "").partition(":")[0])
+    if not isinstance(module, Module) or not project.session.in_project(module.path):
+        return own.digest(), () if launch.recipe is None or isinstance(module, Module) else None, ()
+    parts = parts_of(module.text, module.tree)
+    indices = parts.reached(_function(launch))
+    own.update(parts.digest(indices))
+    return own.digest(), project.warm.reads(module), tuple(parts.parts[index].first for index in indices)
+
+
+def finish(project: Project, state: FileState, others: Sequence[Verdict], findings: Sequence[Finding] = (), partial: bool = False) -> None:
+    """Make the report: suppressions, ignores and the baseline applied, as `mblint check` does. `partial`: not all is judged yet."""
     from mblint.reporting import build_report
 
     checker = project.checker
@@ -187,7 +219,7 @@ def finish(project: Project, state: FileState, others: Sequence[Verdict], findin
         edits=False,
     )
     # A comment in a helper may serve recipes that are not judged here: it is only called idle where all are seen.
-    idle = bool(state.verdicts()) or bool(others)
+    idle = not partial and (bool(verdicts) or state.path.endswith(LAUNCH_NAMES))
     state.report = replace(report, findings=tuple(f for f in report.findings if idle or f.rule != "MB903"))
 
 

@@ -11,10 +11,10 @@ from mblint.evaluate.modules import SourceError
 from mblint.findings import Finding, Fix
 from mblint.fix.prove import Judged, Proof, prove
 from mblint.fixing import plans
-from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch
 from mblint.reporting import Sources
 from mblint.server.judging import FileState, Round, judge_launch_file, judge_python
+from mblint.server.launches import evaluated
 from mblint.server.project import Project
 
 MAX_FIXES = 12
@@ -36,16 +36,15 @@ class Prover:
         self.project, self.state, self.python, self.buffers = project, state, python, buffers
         self.sources = Sources(project.session)
         self.before = self._said(state)
+        self._planned_from: dict[str, FixInputs | None] = {}
 
     def offered(self, findings: Iterable[Finding], stop: Callable[[], bool] = lambda: False) -> list[Offered]:
         """The proven fixes of some findings of the file's launches."""
         found: list[Offered] = []
         tried = 0
-        for finding in findings:
-            if not finding.fixes:
-                continue
-            launch = self._launch_of(finding, self.state)
-            inputs = self._inputs(launch, finding) if launch is not None else None
+        wanted = [finding for finding in findings if finding.fixes]
+        for finding in wanted:
+            inputs = self._inputs(finding, wanted)
             for fix in finding.fixes:
                 if tried >= MAX_FIXES or stop():
                     return found
@@ -99,8 +98,11 @@ class Prover:
         for finding in findings:
             safe = [fix for fix in finding.fixes if fix.safety == "safe"]
             if safe and len(finding.fixes) == 1:
+                inputs = None
                 launch = self._launch_of(finding, trial)
-                inputs = self._inputs(launch, finding) if launch is not None else None
+                if launch is not None:
+                    with evaluated(self.project, launch) as resolved:
+                        inputs = fix_inputs(resolved, [finding], launch) if resolved is not None else None
                 ways = plans(safe[0], inputs, lambda path: sources.get(path, self.sources(path))) if inputs is not None else ()
                 way = next((way for way in ways if way.edits), None)
                 found.append(replace(finding, fixes=(way,) if way is not None else ()))
@@ -128,16 +130,16 @@ class Prover:
                     same.append(entry.launch)
         return same[0] if same else None
 
-    def _inputs(self, launch: Launch, finding: Finding) -> FixInputs | None:
-        """What the edits of a finding's fixes are planned from: the launch is evaluated once more for it."""
-        seen: list[FixInputs] = []
-
-        def observe(resolved: ResolvedLaunch) -> None:
-            if not seen:
-                seen.append(fix_inputs(resolved, [finding], launch))
-
-        self.project.checker.judge_launch(launch, launch.id or launch.recipe or "", observe)
-        return seen[0] if seen else None
+    def _inputs(self, finding: Finding, wanted: Iterable[Finding]) -> FixInputs | None:
+        """What the edits of a finding's fixes are planned from: its launch is evaluated once more, once for all findings."""
+        launch = self._launch_of(finding, self.state)
+        if launch is None:
+            return None
+        name = f"{launch.recipe} {launch.id}"
+        if name not in self._planned_from:
+            with evaluated(self.project, launch) as resolved:
+                self._planned_from[name] = fix_inputs(resolved, wanted, launch) if resolved is not None else None
+        return self._planned_from[name]
 
 
 __all__ = ["Offered", "Prover"]

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from mblint.evaluate.modules import SourceError
 from mblint.evaluate.source import split_lines
-from mblint.server.actions import Action, actions_for, fix_everything
+from mblint.findings import Finding, TextEdit
+from mblint.read.span import Span
+from mblint.server.actions import Action, actions_for, comment_edit, fix_everything
 from mblint.server.completion import Choices, complete
 from mblint.server.documents import Document
 from mblint.server.hover import Hover, hover
@@ -26,8 +28,10 @@ def complete_at(service: Service, document: Document, line: int, column: int) ->
         return complete(project, service.states(project), state, document, split_lines(document.text), line, column)
 
 
-def actions_at(service: Service, document: Document, first: int, last: int, wanted: Callable[[str], bool]) -> list[Action]:
-    """What may be done about the findings on some lines."""
+def actions_at(
+    service: Service, document: Document, first: int, last: int, rules: frozenset[str], wanted: Callable[[str], bool]
+) -> list[Action]:
+    """What may be done about the findings on some lines; with `rules` given, about those of these rules."""
     with service.judged(document) as (project, state):
         answer = service.shown(project, state)
 
@@ -39,11 +43,20 @@ def actions_at(service: Service, document: Document, first: int, last: int, want
 
         found: list[Action] = []
         if wanted("fix") or wanted("suppress"):
-            found = actions_for(project, state, document, answer.groups, first, last, text_of, buffers, wanted)
+            found = actions_for(project, state, document, answer, first, last, rules, buffers, wanted)
         if wanted("all"):
             every = fix_everything(project, state, document, text_of, buffers)
             found += [every] if every is not None else []
         return found
+
+
+def comment_at(service: Service, document: Document, rule: str, span: Span, whole: bool) -> TextEdit | None:
+    """The comment that holds back a rule at a place, or in the whole file."""
+    assert document.path is not None
+    project = service.projects.of(document.path)
+    names = {known.id: known.name for known in project.checker.all_rules}
+    finding = Finding(rule, names.get(rule, rule), "warning", "note", "", span)
+    return comment_edit(project, finding, whole, lambda path: text_at(service, path))
 
 
 def lenses_of(service: Service, document: Document) -> list[Summary]:

@@ -5,18 +5,25 @@ Nothing here knows the protocol; answers are plain values.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
 
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
+from mblint.findings import Finding
+from mblint.read.span import Span
 from mblint.report.model import Group, groups
 from mblint.server.documents import Document
 from mblint.server.judging import FileState, Round, Stopped, broken, finish, judge_launch_file, judge_python, judge_users, outline
 from mblint.server.project import Options, Project, Projects
 from mblint.server.shift import shifted
 from mblint.server.summary import Summary
+from mblint.settings import DEFAULT_EXCLUDE
+from mblint.upstream.cache import cache_folder
 
 
 @dataclass(slots=True)
@@ -29,6 +36,25 @@ class Answer:
     problem: str = ""
     """Why nothing is judged: wrong settings, or an upstream that is not there."""
     partial: bool = False
+    heads: dict[str, int] = field(default_factory=dict)
+    """Launch -> the line that it is described on."""
+
+    def place(self, finding: Finding, is_launch_file: bool) -> Span | None:
+        """Where a finding is shown in this file; None where it is shown in the file that it stands in.
+
+        What is found in the launch that a script or YAML file describes is shown in that file, wherever the last word was written.
+        """
+        span = finding.span
+        if span is not None and span.path == self.path:
+            return span
+        if span is not None and is_launch_file:
+            own = next((entry.span for entry in finding.related if entry.span.path == self.path), None)
+            if own is not None:
+                return own
+        elif span is not None:
+            return None
+        head = self.heads.get(finding.launch or "", 1)
+        return Span(self.path, head)
 
 
 class Service:
@@ -39,7 +65,8 @@ class Service:
         self.documents: dict[str, Document] = {}
         """Open documents by URI."""
         self._states: dict[int, tuple[Project, dict[str, FileState]]] = {}
-        self.at_work: Callable[[str], None] = lambda path: None
+        self.reread: set[str] = set()
+        """Paths of modules that changes made to be read again, until somebody takes them."""
 
     # --- judging -------------------------------------------------------------------------------------------------
 
@@ -52,13 +79,28 @@ class Service:
             return Answer(document.path, problem=str(error))
         state = self.state(project, document.path)
 
+        if self._is_excluded(project, document.path):
+            return Answer(document.path)
+
         def partly() -> None:
-            if publish is not None:
-                finish(project, state, [])
+            if publish is not None and document.kind == "python":
+                finish(project, state, [], partial=True)
                 publish(self._answer(project, state, partial=True))
 
         self._judge(project, state, document, Round(work.touched, work.stop, partly))
         return self._answer(project, state)
+
+    def _is_excluded(self, project: Project, path: str) -> bool:
+        """Whether a file is not for us to judge: excluded by the settings, installed, or part of the upstream that is judged against."""
+        if not project.session.in_project(path):
+            return True
+        relative = Path(os.path.relpath(path, project.root))
+        patterns = [*DEFAULT_EXCLUDE, *project.loaded.settings.exclude]
+        return any(
+            fnmatch(part.name, pattern) or fnmatch(part.as_posix(), pattern)
+            for part in (relative, *relative.parents)
+            for pattern in patterns
+        ) or path.startswith(f"{cache_folder()}{os.sep}")
 
     def state(self, project: Project, path: str) -> FileState:
         """The state of a file in a project."""
@@ -75,7 +117,9 @@ class Service:
 
     def refresh(self, project: Project) -> frozenset[str]:
         """Let the project's session see all open documents; the paths of modules that are read again."""
-        return project.warm.refresh(self.buffers(project))
+        dropped = project.warm.refresh(self.buffers(project))
+        self.reread |= dropped
+        return dropped
 
     def buffers(self, project: Project) -> dict[str, str]:
         """The texts of open documents by path; of one that cannot be read, the last that could."""
@@ -119,7 +163,11 @@ class Service:
         if state.broken is not None:
             found, lenses = shifted(found, lenses, state.path, state.text, state.current)
             found.insert(0, Group(state.broken, (), "syntax"))
-        return Answer(state.path, found, lenses, partial=partial)
+        heads: dict[str, int] = {}
+        for verdict in state.verdicts():
+            if verdict.span is not None and verdict.span.path == state.path:
+                heads.update((finding.launch or "", verdict.span.line) for finding in verdict.findings)
+        return Answer(state.path, found, lenses, partial=partial, heads=heads)
 
     # --- questions -----------------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ class Warm:
         Returns the paths of the project's modules that were forgotten.
         """
         table = self.session.modules
+        # A server evaluates a file again and again: what that took so far says nothing about the file.
+        self.session.machine.spent.clear()
         before = table.overlay
         changed = {path for path, module in self._project() if self._differs(path, module, buffers)}
         came_or_went = set(before) ^ set(buffers)
@@ -119,6 +121,7 @@ class Warm:
 
     def _forget(self, paths: set[str]) -> None:
         table, machine = self.session.modules, self.session.machine
+        self.session.recipes.release()
         for held in list(table.loaded.values()):
             if isinstance(held, Module) and held.path in paths:
                 self._imports.pop(id(held), None)
