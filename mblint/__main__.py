@@ -6,11 +6,11 @@ import sys
 
 
 def main() -> int:
-    """Run the command line and return its exit code; `--version` is answered before anything is imported."""
+    """Run the command line and return its exit code; `--version` is answered before anything large is imported."""
     if sys.argv[1:] in (["--version"], ["-V"]):
-        from mblint import __version__
+        from mblint.cli.version import short_lines
 
-        print(f"mblint {__version__}")
+        print("\n".join(short_lines()))
         return 0
     from mblint.cli.main import main as run
 

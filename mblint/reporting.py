@@ -15,6 +15,7 @@ from mblint.findings import Finding
 from mblint.fixing import with_edits
 from mblint.launch.session import Session
 from mblint.report.model import CheckedLaunch, Doubt, MemoryLine, Report, RuleText
+from mblint.ruleset.pages import page_urls
 from mblint.ruleset.rule import Rule
 from mblint.shown import relative
 from mblint.suppress import suppress
@@ -58,10 +59,13 @@ def build_report(
     files: Iterable[Path] = (),
     memory: Sequence[MemoryLine] = (),
     edits: bool = True,
+    docs_url: str | None = None,
 ) -> Report:
     """Everything that the formats show. `keep` chooses among the findings that no comment holds back, `known` takes out those
-    that the baseline has; with `edits` all fixes are written down as text, not only those that `--fix` applies."""
+    that the baseline has; with `edits` all fixes are written down as text, not only those that `--fix` applies; `docs_url` is where
+    rule pages are found."""
     source = Sources(session)
+    pages = page_urls(rules, docs_url)
     findings = list(checked.file_findings)
     for verdict in checked.verdicts:
         findings += with_edits(verdict, source, safe_only=not edits)
@@ -84,11 +88,11 @@ def build_report(
         doubts = {(doubt.rule, verdict.label or verdict.recipe) for verdict in checked.verdicts for doubt in verdict.undecided}
         kept, baselined = known(kept, places, doubts)
     return Report(
-        findings=tuple(kept),
+        findings=tuple(replace(finding, help_url=pages[finding.rule]) if finding.rule in pages else finding for finding in kept),
         launches=tuple(CheckedLaunch(v.id, v.label or v.recipe, v.verdict, v.span) for v in checked.verdicts),
         undecided=tuple(Doubt(v.label or v.recipe, d.rule, d.name, d.because) for v in checked.verdicts for d in v.undecided),
         suppressed=tuple(outcome.suppressed),
-        rules={rule.id: rule_text(rule) for rule in rules if any(f.rule == rule.id for f in kept)},
+        rules={rule.id: rule_text(rule, pages.get(rule.id)) for rule in rules if any(f.rule == rule.id for f in kept)},
         versions={**session.versions, "upstream": session.upstream.pair},
         memory=tuple(memory),
         source=source,
@@ -113,10 +117,10 @@ def not_held_back(
     return list(suppress(kept, source, names, active={rule for rule, name in names.items() if active(rule, name)}).findings)
 
 
-def rule_text(rule: Rule) -> RuleText:
+def rule_text(rule: Rule, page: str | None = None) -> RuleText:
     """What is said of a rule apart from its page."""
     data: Mapping[str, Any] = rule.data
-    return RuleText(rule.id, rule.name, rule.title, rule.severity, rule.outcome, str(data.get("why", rule.title)).strip())
+    return RuleText(rule.id, rule.name, rule.title, rule.severity, rule.outcome, str(data.get("why", rule.title)).strip(), page)
 
 
 def _ignored(finding: Finding, ignores: Mapping[str, Iterable[str]], root: Path) -> bool:

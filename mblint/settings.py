@@ -67,6 +67,12 @@ def _override(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#\x00-\x1f\x7f-\x9f\"'<>]+(/[^\s?#\x00-\x1f\x7f-\x9f\"'<>]*)?", text):
+        raise ValueError(f"{text!r} is not the address of a site; for example 'https://docs.example.org/mblint'")
+    return text.rstrip("/")
+
+
 def _positive(number: int) -> int:
     if number < 1:
         raise ValueError(f"must be at least 1, not {number}")
@@ -109,6 +115,7 @@ Count = Annotated[int, _Check(_positive)]
 Strings = Annotated[tuple[str, ...], _OneOrMany()]
 Override = Annotated[str, _Check(_override)]
 Specifier = Annotated[str, _Check(_specifier)]
+Address = Annotated[str, _Check(_address)]
 
 
 def key_spelling(name: str) -> str:
@@ -182,6 +189,10 @@ class Settings:
     """Glob of files -> rules that are off there."""
     extend_rules: Strings = ()
     """Folders or files with rules of your own."""
+    docs_url: Address | None = None
+    """Address of a built copy of mblint's documentation, such as "https://docs.example.org/mblint": rule ids in reports lead
+    to their pages there.
+    """
     exclude: Strings = ()
     """Globs of files and folders that are not checked, in addition to the usual ones."""
     fail_on: FailOn = "warning"

@@ -100,7 +100,7 @@ def test_the_module_and_the_script_are_the_same_program() -> None:
     for command in ([str(script)], [sys.executable, "-m", "mblint"]):
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
-        assert re.fullmatch(r"mblint \d+\.\d+\.\d+\S*\n", done.stdout)
+        assert re.fullmatch(r"mblint \d+\.\d+\.\d+\S*\n.*megatron-bridge .*\n", done.stdout)
 
 
 def test_start_up_is_at_most_five_bare_interpreters() -> None:

@@ -34,6 +34,7 @@ select = ["MB1", "cpu-offload-with-pipeline"]
 extend-select = "MB9"
 ignore = ["MB204"]
 extend-rules = ["rules/"]
+docs-url = "https://docs.example.org/mblint/"
 exclude = ["third_party/**"]
 fail-on = "error"
 baseline = "mblint-baseline.json"
@@ -68,6 +69,7 @@ def test_every_key(tmp_path: Path) -> None:
     assert got.profile == "strict"
     assert got.select == ("MB1", "cpu-offload-with-pipeline")
     assert got.extend_select == ("MB9",)
+    assert got.docs_url == "https://docs.example.org/mblint"
     assert got.per_file_ignores == {"tests/*": ("MB1", "MB2"), "legacy.py": ("MB3",)}
     assert (got.fail_on, got.world_size, got.gpu, got.estimate) == ("error", 64, "h100", False)
     assert (got.assume.torch, got.assume.te, got.assume.packages) == (
@@ -294,3 +296,11 @@ def test_no_data_crashes_the_reader(data: dict[str, object]) -> None:
         _validated(data, "mblint.toml", {})
     except SettingsError as error:
         assert all(line.startswith("mblint.toml:1: ") for line in str(error).splitlines())
+
+
+@pytest.mark.parametrize(
+    "text", ["docs.example.org", "ftp://x.org", "https://x.org/a b", "https://x.org/?q=1", "javascript:alert(1)", "https://x/\\u001b]8"]
+)
+def test_an_address_that_is_none(text: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="is not the address of a site"):
+        _load(tmp_path, f'docs-url = "{text}"')

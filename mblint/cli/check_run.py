@@ -217,6 +217,7 @@ def report(
         known=known,
         files=files,
         edits=wants_edits(args),
+        docs_url=settings.docs_url,
     )
     if args.write_baseline is not None and known is not None:
         return settle(args, known)

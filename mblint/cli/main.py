@@ -96,7 +96,8 @@ def _mixes(module: object) -> bool:
 
 def _without_command(arguments: list[str]) -> int:
     """`mblint`, `mblint --help`, `mblint --version [-v]`."""
-    from mblint import __version__
+    import argparse
+
     from mblint.cli.parser import Parser
 
     names = "\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())
@@ -107,25 +108,16 @@ def _without_command(arguments: list[str]) -> int:
         f"judges a launch before it queues.\n\ncommands:\n{names}\n\n`mblint COMMAND --help` tells more.",
         epilog=EPILOG,
     )
-    parser.add_argument("-V", "--version", action="store_true", help="show the version; with -v the upstream pair too")
-    parser.add_argument("-v", "--verbose", action="store_true", help=argparse_suppress())
+    parser.add_argument("-V", "--version", action="store_true", help="show the version; with -v also what is judged against here")
+    parser.add_argument("-v", "--verbose", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     if args.version:
-        print(f"mblint {__version__}")
-        if args.verbose:
-            from mblint.upstream.locate import locate
+        from mblint.cli.version import long_lines, short_lines
 
-            print(locate().pair)
+        print("\n".join(long_lines() if args.verbose else short_lines()))
         return 0
     parser.print_help()
     return 2 if not arguments else 0
-
-
-def argparse_suppress() -> str:
-    """Hide an option from the help."""
-    import argparse
-
-    return argparse.SUPPRESS
 
 
 def _unknown_command(name: str) -> tuple[str, str]:

@@ -76,6 +76,7 @@ def overview_of(args: argparse.Namespace, loaded: Loaded, checker: Checker, path
         known=known_findings(_adoption(args), loaded, checker),
         files=found.files,
         edits=False,
+        docs_url=loaded.settings.docs_url,
     )
     entries = tuple(replace(entry, findings=reported(entry.findings, report.findings)) for _, entry in pairs)
     return Overview(args.title or shown_root.name or "mblint", revision(shown_root), root, checker.session.upstream_roots, entries, report)

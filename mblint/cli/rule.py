@@ -43,7 +43,11 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps({"area": rule.area, **rule.data}, indent=1, ensure_ascii=False, default=str))
     else:
-        print("\n".join(described(rule)))
+        from mblint.ruleset.pages import page_urls
+        from mblint.settings_file import load_settings
+
+        page = page_urls([rule], load_settings(args.config, isolated=args.isolated).settings.docs_url).get(rule.id)
+        print("\n".join([*described(rule), *([page] if page else [])]))
     return 0
 
 

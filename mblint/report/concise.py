@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from mblint.report.full import write_lines
+from mblint.report.full import label, write_lines
 from mblint.report.model import Group, Report, groups, is_fixable, summary_lines
-from mblint.report.stream import use_color
+from mblint.report.stream import use_color, use_links
 from mblint.shown import neutral, shown_path
 
 
@@ -14,12 +14,14 @@ def render(report: Report, out: TextIO, *, color: bool | None = None, verbose: b
     """`path:line:column: severity ID name: message [launch]`, `[*]` where a safe fix exists, then the
     summary.
     """
+    colored = use_color(out) if color is None else color
+    links = colored and use_links(out)
     lines = [
         [
             (place_of(report, group), "bold"),
             (": ", ""),
             (group.finding.severity, group.finding.severity),
-            (f" {text_of(group)}", ""),
+            (f" {text_of(group, links)}", ""),
         ]
         for group in groups(report)
     ]
@@ -29,7 +31,7 @@ def render(report: Report, out: TextIO, *, color: bool | None = None, verbose: b
             for d in sorted(report.undecided, key=lambda d: (d.launch, d.rule, d.because))
         ]
     lines += [[(line, "")] for line in summary_lines(report)]
-    write_lines(out, lines, use_color(out) if color is None else color)
+    write_lines(out, lines, colored)
 
 
 def place_of(report: Report, group: Group) -> str:
@@ -40,10 +42,10 @@ def place_of(report: Report, group: Group) -> str:
     return f"{shown_path(span.path, report.root)}:{span.line}:{span.column}"
 
 
-def text_of(group: Group) -> str:
+def text_of(group: Group, links: bool = False) -> str:
     """Rule, message, condition, launches and the mark of a fix, in one line."""
     finding = group.finding
-    text = f"{finding.rule} {finding.name}: {' '.join(finding.message.split())}"
+    text = f": {' '.join(finding.message.split())}"
     if finding.condition:
         text += f" (when {finding.condition})"
     if is_fixable(finding):
@@ -51,4 +53,4 @@ def text_of(group: Group) -> str:
     if group.launches and finding.span is not None:
         more = len(group.launches) - 1
         text += f" [{group.launches[0]}{f' and {more} more' if more else ''}]"
-    return neutral(text)
+    return label(finding, links) + neutral(text)

@@ -8,7 +8,7 @@ from mblint.findings import Finding, Fix
 from mblint.fix.text import Text
 from mblint.report.frame import Line, Mark, frame
 from mblint.report.model import Doubt, Group, Report, groups, is_fixable, summary_lines
-from mblint.report.stream import emit, use_color
+from mblint.report.stream import emit, linked, use_color, use_links
 from mblint.shown import neutral, shown_path
 
 STYLES = {
@@ -29,13 +29,15 @@ def render(report: Report, out: TextIO, *, color: bool | None = None, verbose: b
     """Write the report; `verbose` lists what could not be decided. Rich is loaded only for colour."""
     lines: list[Line] = []
     texts: dict[str, Text | None] = {}
+    colored = use_color(out) if color is None else color
+    links = colored and use_links(out)
     for group in groups(report):
-        lines += _finding(report, group, texts)
+        lines += _finding(report, group, texts, links)
         lines.append([])
     if verbose:
         lines += _doubts(report)
     lines += [[(line, "bold" if index == 0 else "")] for index, line in enumerate(summary_lines(report))]
-    write_lines(out, lines, use_color(out) if color is None else color)
+    write_lines(out, lines, colored)
 
 
 def write_lines(out: TextIO, lines: list[Line], color: bool) -> None:
@@ -53,11 +55,11 @@ def write_lines(out: TextIO, lines: list[Line], color: bool) -> None:
         emit(out, "".join(parts) + "\n")
 
 
-def _finding(report: Report, group: Group, texts: dict[str, Text | None]) -> list[Line]:
+def _finding(report: Report, group: Group, texts: dict[str, Text | None], links: bool) -> list[Line]:
     finding = group.finding
     head: Line = [
         (finding.severity, finding.severity),
-        (f"[{_linked(finding)}]", finding.severity),
+        (f"[{label(finding, links)}]", finding.severity),
         (f": {neutral(finding.message)}", "bold"),
     ]
     lines: list[Line] = [head]
@@ -72,8 +74,10 @@ def _finding(report: Report, group: Group, texts: dict[str, Text | None]) -> lis
     return lines
 
 
-def _linked(finding: Finding) -> str:
-    return neutral(f"{finding.rule} {finding.name}")
+def label(finding: Finding, links: bool) -> str:
+    """Id and name of the rule, leading to its page where the terminal can."""
+    text = neutral(f"{finding.rule} {finding.name}")
+    return linked(text, finding.help_url) if links else text
 
 
 def _note(word: str, text: str) -> Line:

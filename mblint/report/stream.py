@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from typing import Any, TextIO
+from urllib.parse import quote
 
 from mblint.evaluate.unknown import Absent, Unknown
 from mblint.fingerprint import plain
@@ -17,6 +18,39 @@ def use_color(out: TextIO) -> bool:
     if os.environ.get("FORCE_COLOR"):
         return True
     return out.isatty() and os.environ.get("TERM") != "dumb"
+
+
+_KNOWN_PROGRAMS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio")
+_KNOWN_TERMINALS = ("xterm-kitty", "xterm-ghostty", "alacritty", "foot", "contour", "wezterm")
+
+
+def use_links(out: TextIO) -> bool:
+    """Whether the stream is a terminal that is known to show hyperlinks (OSC 8); FORCE_HYPERLINK decides where it is set.
+
+    Others could show the address as text in the middle of a line.
+    """
+    forced = os.environ.get("FORCE_HYPERLINK")
+    if forced:
+        return forced != "0"
+    if not out.isatty() or os.environ.get("TMUX") or os.environ.get("TERM", "").startswith("screen"):
+        return False
+    vte = os.environ.get("VTE_VERSION", "")
+    return (
+        os.environ.get("TERM_PROGRAM") in _KNOWN_PROGRAMS
+        or os.environ.get("TERM", "").startswith(_KNOWN_TERMINALS)
+        or bool(os.environ.get("WT_SESSION") or os.environ.get("KONSOLE_VERSION") or os.environ.get("DOMTERM"))
+        or (vte.isdigit() and int(vte) >= 5000)
+    )
+
+
+def linked(text: str, url: str | None) -> str:
+    """Text as a hyperlink for terminals; the address is made safe, so that nothing but the link is obeyed."""
+    if not url or not url.startswith(("https://", "http://")):
+        return text
+    return f"\x1b]8;;{quote(url, safe=_IN_URLS)}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+_IN_URLS = ":/?#[]@!$&'()*+,;=%~"
 
 
 def emit(out: TextIO, text: str) -> None:

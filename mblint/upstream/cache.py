@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +38,8 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError:  # no HOME and no entry in the password file, as in some containers
+        import tempfile
+
         return Path(tempfile.gettempdir()) / f"mblint-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
 
 
@@ -126,6 +126,8 @@ def work_folder() -> Path:
     """A fresh folder on the cache's own file system, so that renaming out of it is atomic. Raises
     UserError.
     """
+    import tempfile
+
     base = upstream_folder()
     try:
         base.mkdir(parents=True, exist_ok=True)
@@ -142,6 +144,8 @@ def settle(folder: Path, copy: Copy) -> Copy:
 
     Returns the copy that is in place.
     """
+    import shutil
+
     write_marker(folder, copy)
     target = upstream_folder() / copy_name(copy.bridge, copy.core)
     for _ in range(3):
@@ -159,6 +163,9 @@ def settle(folder: Path, copy: Copy) -> Copy:
 
 def discard(folder: Path) -> None:
     """Remove a folder of the cache: renamed first, so that nobody sees half of it. Raises UserError."""
+    import shutil
+    import tempfile
+
     if not os.path.lexists(folder):
         return
     try:
@@ -176,6 +183,7 @@ def discard(folder: Path) -> None:
 
 def sweep(older_than_seconds: float = 86_400.0) -> None:
     """Remove what interrupted runs left behind; never fails."""
+    import shutil
     import time
 
     limit = time.time() - older_than_seconds

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from mblint.errors import UserError
 
@@ -21,6 +19,8 @@ def site_folders(python: str) -> list[Path]:
 
     Raises UserError when there is no such file or it has no site-packages.
     """
+    import shutil
+
     given = Path(python).expanduser()
     if not given.exists() and os.sep not in python and (found := shutil.which(python)):
         given = Path(found)
@@ -89,6 +89,8 @@ def current_environments(project: Path) -> Iterator[tuple[str, list[Path]]]:
     The active environment, the project's own `.venv` or `venv`, the environment that mblint itself runs in,
     and the first `python3` on the search path.
     """
+    import shutil
+
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = os.environ.get(variable)
         if prefix and os.path.isdir(prefix):
@@ -146,6 +148,8 @@ def _path_files(site: Path) -> Iterator[Path]:
 
 def _editable(site: Path) -> Iterator[Path]:
     """The checkouts that megatron packages were installed from in place (`direct_url.json`)."""
+    from urllib.parse import unquote, urlsplit
+
     for info in sorted(site.glob("megatron*.dist-info")):
         try:
             with open(info / "direct_url.json", encoding="utf-8") as handle:

@@ -10,7 +10,9 @@ of megatron-core (its Python files are the same in every wheel of a release).
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `--version` reads this module, and typing takes as long to import as all else of it
+    from typing import Final
 
 DEFAULT_BRIDGE: Final = "0.6.2"
 """What `mblint upstream fetch` brings when no version is named, and what the shipped snapshot describes."""

@@ -17,25 +17,42 @@ def _run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "mblint", *words], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
+SHIPPED = "megatron-bridge 0.6.2 + megatron-core 0.19.2"
+
+
 def test_version_is_answered_before_anything_is_imported() -> None:
     for option in ("--version", "-V"):
         done = _run(option)
-        assert (done.returncode, done.stdout, done.stderr) == (0, f"mblint {__version__}\n", "")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines() == [
+            f"mblint {__version__}",
+            f"ships a snapshot of {SHIPPED}; --version -v tells what is judged against here",
+        ]
     code = (
         "import sys; sys.argv = ['mblint', '--version']; from mblint.__main__ import main; main();"
-        "print(sorted({'argparse', 'pydantic', 'rich', 'yaml', 'libcst', 're', 'ast', 'json'} & set(sys.modules)))"
+        "print(sorted({'argparse', 'pydantic', 'rich', 'yaml', 'libcst', 're', 'ast', 'json', 'dataclasses'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(Path.cwd())!r}); {code}"],
                           capture_output=True, text=True, check=True)  # fmt: skip
-    assert done.stdout.splitlines()[1] == "[]"
+    assert done.stdout.splitlines()[2] == "[]"
 
 
 def test_version_with_the_pair(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version", "-v"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"mblint {__version__}",
-        "shipped snapshot of megatron-bridge 0.6.2 + megatron-core 0.19.2",
-    ]
+    assert capsys.readouterr().out.splitlines() == [f"mblint {__version__}", f"shipped snapshot of {SHIPPED}"]
+    assert main(["-V"]) == 0
+    assert SHIPPED in capsys.readouterr().out
+
+
+def test_version_names_what_the_settings_choose(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (bare_environment / "mblint.toml").write_text('upstream = "0.5.1"\n')
+    assert main(["--version", "-v"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"mblint {__version__}"
+    assert second.startswith("nothing to judge against here: ") and "`mblint upstream fetch 0.5.1`" in second
+    (bare_environment / "mblint.toml").write_text("upstream = [\n")
+    assert main(["--version", "-v"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_start_up_needs_none_of_the_heavy_libraries() -> None:
