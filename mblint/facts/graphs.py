@@ -7,6 +7,7 @@ TransformerConfig.__post_init__.
 
 from __future__ import annotations
 
+from mblint.facts.versions import at_least
 from mblint.facts.view import View, fact
 
 
@@ -38,7 +39,12 @@ def per_layer(view: View) -> bool:
 
 @fact("graphs.modules")
 def modules(view: View) -> list[object]:
-    """The modules that are captured ("attn", "moe_router", ...); empty means the whole layer."""
+    """The modules that are captured ("attn", "moe_router", ...); empty means the whole layer.
+
+    From Bridge 0.6 on they are cleared where `cuda_graph_impl` is "none", before an older switch changes that.
+    """
+    if view.text("model.cuda_graph_impl", "none") == "none" and at_least(view, "bridge", 0, 6):
+        return []
     ends = {"full", "full_iteration", "full_iteration_inference"}
     names = _names(view, "model.cuda_graph_modules", "model.cuda_graph_scope")
     return [name for name in dict.fromkeys(names) if name not in ends]

@@ -169,6 +169,12 @@ def buffer_reuse(view: View) -> bool:
     """Whether MXFP8 parameters are gathered into the gradient buffer. Megatron-FSDP switches it off."""
     if view.flag("fsdp.megatron"):
         return False
+    return view.flag("precision.buffer_reuse_asked")
+
+
+@fact("precision.buffer_reuse_asked")
+def buffer_reuse_asked(view: View) -> bool:
+    """As `precision.buffer_reuse` before Megatron-FSDP switches it off, which is after the sections were checked."""
     name = "reuse_grad_buf_for_mxfp8_param_ag"
     return bool(_field(view, name, f"ddp.{name}", f"optimizer.{name}"))
 
