@@ -118,11 +118,12 @@ def _estimated(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
     """The estimate of the launch is above what its GPU holds."""
     if launch.needed_gib is None or launch.capacity_gib is None:
         return
-    if launch.verdict == "does not fit":
+    above = launch.verdict == "close" and launch.needed_gib > launch.capacity_gib
+    if above or launch.verdict == "does not fit":
         yield Cause(
             "estimate-above-capacity",
             "The launch needs more memory than the GPU has",
-            "certain" if events.out_of_memory else "likely",
+            "certain" if events.out_of_memory and not above else "likely",
             f"model state or activations are too large: about {launch.needed_gib:.1f} GiB of "
             f"{launch.capacity_gib:.1f} GiB; "
             f"the largest part is {launch.largest}",

@@ -21,13 +21,17 @@ _EXCEPTION: Final = re.compile(
 _OOM: Final = re.compile(
     r"CUDA out of memory|OutOfMemoryError|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|Cuda failure.{0,20}out of memory"
 )
-_GPU: Final = re.compile(r"GPU (\d{1,4}) has a total capacity of ([\d.]{1,12}) (\w{1,5})")
+# PyTorch before 2.1 wrote "(GPU 0; 31.74 GiB total capacity; 28.82 GiB already allocated; ... 29.97 GiB reserved in total".
+_GPU: Final = re.compile(r"GPU (\d{1,4})(?: has a total capacity of|;) ([\d.]{1,12}) (\w{1,5})")
 _SIZES: Final = {
     "tried": re.compile(r"Tried to allocate ([\d.]{1,12}) (\w{1,5})"),
-    "free": re.compile(r"of which ([\d.]{1,12}) (\w{1,5}) is free"),
-    "allocated": re.compile(r"([\d.]{1,12}) (\w{1,5}) is allocated by PyTorch"),
+    "free": re.compile(r"([\d.]{1,12}) (\w{1,5}) (?:is )?free\b"),
+    "allocated": re.compile(r"([\d.]{1,12}) (\w{1,5}) (?:is allocated by PyTorch|already allocated)"),
     "reserved": re.compile(r"([\d.]{1,12}) (\w{1,5}) is reserved by PyTorch but unallocated"),
 }
+_RESERVED: Final = re.compile(r"([\d.]{1,12}) (\w{1,5}) reserved in total by PyTorch")
+_GAP: Final = 0.01
+"""Share of a GPU that lies between allocations in any run; less of it is no sign of fragmentation."""
 _WORLD: Final = re.compile(r"\bworld[_ -]?size['\"]?\s{0,3}[=:]\s{0,3}(\d{1,6})", re.IGNORECASE)
 _SEGMENTS: Final = re.compile(r"expandable_segments['\"]?\s?[:=]\s?(True|False)", re.IGNORECASE)
 _HINT: Final = re.compile(r"try setting|to avoid fragmentation", re.IGNORECASE)
@@ -75,8 +79,10 @@ class OutOfMemory:
 
     @property
     def would_have_fitted(self) -> bool:
-        """More lay reserved and unused in the allocator than was asked for."""
-        return self.tried is not None and self.reserved is not None and self.reserved >= self.tried
+        """Clearly more lay reserved and unused in the allocator than was asked for."""
+        if self.tried is None or self.reserved is None or self.reserved < self.tried:
+            return False
+        return self.capacity is None or self.reserved >= _GAP * self.capacity
 
 
 @dataclass(slots=True)
@@ -170,6 +176,9 @@ def _out_of_memory(text: str, rank: int | None, line: int) -> OutOfMemory:
     gpu = _GPU.search(text)
     sizes = {name: _size(match[1], match[2]) for name, pattern in _SIZES.items() if (match := pattern.search(text))}
     capacity = _size(gpu[2], gpu[3]) if gpu else None
+    total, allocated = _RESERVED.search(text), sizes.get("allocated")
+    if total and allocated is not None and (reserved := _size(total[1], total[2])) is not None:
+        sizes["reserved"] = max(0, reserved - allocated)
     return OutOfMemory(rank, int(gpu[1]) if gpu else None, line, capacity, **sizes)
 
 

@@ -74,6 +74,30 @@ def test_estimate_above_capacity() -> None:
     assert "gradients" in found[0].cause
 
 
+def test_expected_above_capacity_is_likely() -> None:
+    known = LaunchFacts(verdict="close", needed_gib=81.0, capacity_gib=79.1, largest="gradients")
+    assert ("estimate-above-capacity", "likely") in [(cause.id, cause.certainty) for cause in causes(events_of(oom(0)), known)]
+    known = LaunchFacts(verdict="close", needed_gib=78.0, capacity_gib=79.1, largest="gradients")
+    assert "estimate-above-capacity" not in ids(oom(0), known)
+
+
+def test_a_gap_of_less_than_a_percent_is_no_fragmentation() -> None:
+    lines = ["world_size: 2", *oom(0, tried="128.00", reserved="0.40"), *oom(1, tried="128.00", reserved="0.40")]
+    assert ids(lines)[0] == "capacity"
+
+
+def test_the_message_of_older_releases() -> None:
+    line = (
+        "RuntimeError: CUDA out of memory. Tried to allocate 786.00 MiB (GPU 3; 31.74 GiB total capacity; 28.82 GiB already allocated; "
+        "577.12 MiB free; 29.97 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb"
+    )
+    (report,) = events_of([line]).out_of_memory
+    assert (report.gpu, report.capacity) == (3, round(31.74 * 2**30))
+    assert report.free == round(577.12 * 2**20)
+    assert report.reserved == pytest.approx(1.15 * 2**30, rel=1e-6)
+    assert report.would_have_fitted
+
+
 def test_lora_with_sequence_parallel() -> None:
     known = LaunchFacts(lora=True, sequence_parallel=True, tp=2, regather=False)
     assert "lora-inputs-kept" in ids(oom(0), known)
