@@ -129,23 +129,22 @@ class Checker:
         if self.review is not None:
             self.review.ensure(self, [launch])
         try:
-            decisions = self._ways(launch)
-            verdicts = [self._proven(launch, way, self._marked(launch, self._judge_way(launch, id_, way, observe))) for way in decisions]
-        except CannotEvaluate as problem:
-            return self._not_evaluated(launch, id_, problem)
+            while pending and len(verdicts) < MAX_PATHS and len(problems) < MAX_FAILED_PATHS:
+                decisions = pending.pop(0)
+                taken: list[bool] = []
+                try:
+                    judged = self._judge_way(launch, id_, decisions, observe, taken=taken)
+                    verdicts.append(self._proven(launch, decisions, self._marked(launch, judged)))
+                except CannotEvaluate as problem:
+                    problems.append(problem)
+                pending += [[*taken[:index], not taken[index]] for index in range(len(decisions), len(taken))]
         except UserError:
             raise
         except Exception as error:
             return self._crashed(launch, id_, error)
-        if len(verdicts) == 1:
-            return verdicts[0]
-        return _joined(verdicts)
-
-    def _ways(self, launch: Launch) -> list[list[bool]]:
-        if launch.recipe is None:
-            return [[]]
-        function = find_recipe(self.session, launch.recipe)
-        return paths_of(self.session, function) if isinstance(function, FunctionValue) else [[]]
+        if not verdicts:
+            return self._not_evaluated(launch, id_, problems[0] if not pending else _some_ways(problems))
+        return verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not pending)
 
     def _judge_way(
         self,
@@ -207,9 +206,8 @@ class Checker:
         machine = self.session.machine
         verdicts: list[Verdict] = []
         pending: list[list[bool]] = [[]]
-        for _ in range(MAX_PATHS):
-            if not pending:
-                break
+        gone, failed = 0, 0
+        while pending and gone < MAX_PATHS and failed < MAX_FAILED_PATHS:
             decisions = pending.pop(0)
             try:
                 with on_heap(self.session, launch, decisions) as resolved:
@@ -228,7 +226,7 @@ class Checker:
             pending += [[*taken[:index], not taken[index]] for index in range(len(decisions), len(taken))]
         if not verdicts:
             return None
-        return verdicts[0] if len(verdicts) == 1 else _joined(verdicts)
+        return verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not pending)
 
     def _marked(self, launch: Launch, verdict: Verdict) -> Verdict:
         """The verdict with those findings marked that the base of a change had too, if that is asked for."""
@@ -243,11 +241,13 @@ class Checker:
         for finding in verdict.findings:
             if finding.older:
                 findings.append(replace(finding, fixes=()))  # not to be shown
+                gone += 1
                 continue
             if len(finding.fixes) == 1 and not self.lone_proven:
                 findings.append(finding)
                 continue
             good = []
+                failed += 1
             for fix in finding.fixes:
                 try:
                     after = judged(self._judge_way(launch, verdict.id, decisions, None, fix.changes))
@@ -368,17 +368,27 @@ def _verdict(findings: Iterable[Finding], undecided: Iterable[Undecided], decide
     return "ok"
 
 
-def _joined(verdicts: list[Verdict]) -> Verdict:
-    """One verdict over the ways through a recipe: what holds on every way is said without condition."""
+MAX_FAILED_PATHS = 64
+"""Ways through a recipe that end in an exception, until the search for one that does not is given up."""
+
+
+def _some_ways(problems: Sequence[CannotEvaluate]) -> CannotEvaluate:
+    """What is said when every way that was tried raises, and there are more."""
+    first = problems[0]
+    return CannotEvaluate(f"{first.message}; so do all {len(problems)} ways through it that were tried, of more", first.span)
+
+
+def _joined(verdicts: list[Verdict], complete: bool) -> Verdict:
+    """One verdict over the ways through a recipe: what holds on every way is said without condition, if all were gone."""
     by_key: dict[Any, list[Finding]] = {}
     for verdict in verdicts:
         for finding in verdict.findings:
             by_key.setdefault((finding.rule, finding.message, finding.span), []).append(finding)
     findings: list[Finding] = []
     for group in by_key.values():
-        findings.append(replace(group[0], condition=None) if len(group) == len(verdicts) else group[0])
+        findings.append(replace(group[0], condition=None) if complete and len(group) == len(verdicts) else group[0])
     kinds = [verdict.verdict for verdict in verdicts]
-    kind = "fails" if all(k == "fails" for k in kinds) else "ok" if all(k == "ok" for k in kinds) else "undecided"
+    kind = "fails" if complete and all(k == "fails" for k in kinds) else "ok" if complete and all(k == "ok" for k in kinds) else "undecided"
     first = verdicts[0]
     undecided = list(dict.fromkeys(doubt for verdict in verdicts for doubt in verdict.undecided))
     return replace(
