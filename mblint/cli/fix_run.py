@@ -64,6 +64,7 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
                 held[path] = runs[path].sources[path]
 
     with_deep_stack(fix)
+    open_choices = _choices(runs, checked)
     changed = {path: run for path, run in runs.items() if run.applied}
     if args.diff:
         color = wants_color(args.color, sys.stdout)
@@ -72,6 +73,7 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
         count = sum(len(run.applied) for run in changed.values()) + sum(removed.values())
         sys.stderr.write(f"{count_of(count, 'fix')} would be applied in {count_of(len({*changed, *removed}), 'file')}\n")
         _explain(args, loaded, runs)
+        _say_choices(args, open_choices)
         return 1 if changed or removed else 0
     written = write_files([NewText(path, run.sources[path], digests[path]) for path, run in changed.items()], str(loaded.root))
     refused = [entry for entry in written if entry.refused]
@@ -87,6 +89,7 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
     if count and args.quiet < 1:
         sys.stderr.write(f"{count_of(count, 'fix')} applied in {count_of(len({*changed, *removed} - failed), 'file')}\n")
     _explain(args, loaded, runs)
+    _say_choices(args, open_choices)
     session.replace_sources({})
     from mblint.cli.check_run import check_paths
     from mblint.cli.common_run import existing
@@ -105,6 +108,20 @@ def _explain(args: argparse.Namespace, loaded: Loaded, runs: Mapping[str, FixRun
         for left in run.left:
             line = f"{shown_path(path, str(loaded.root))}: {left.finding.rule} {left.fix.title}: not applied: {left.reason}"
             sys.stderr.write(f"{line}\n")
+
+
+def _choices(runs: Mapping[str, FixRun], checked: Checked) -> int:
+    """How many findings have several ways out: of the fixed files after fixing, of all others as they were."""
+    seen = [finding for run in runs.values() for finding in run.findings]
+    launches = {finding.launch for finding in seen}
+    seen += [finding for verdict in checked.verdicts for finding in verdict.findings if finding.launch not in launches]
+    return len({(finding.rule, finding.launch, finding.span) for finding in seen if len(finding.fixes) > 1})
+
+
+def _say_choices(args: argparse.Namespace, count: int) -> None:
+    if count and args.quiet < 1:
+        verb = "has" if count == 1 else "have"
+        sys.stderr.write(f"{count_of(count, 'finding')} {verb} several ways out: the choice is yours\n")
 
 
 def _scope(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked) -> Scope:

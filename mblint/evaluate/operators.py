@@ -210,6 +210,8 @@ def _of_instances(machine: Machine, symbol: str, hook: str, left: Any, right: An
                 answer = call(machine, BoundMethod(method, owner), [other], {}, site, frame)
                 if not (isinstance(answer, External) and answer.name == "NotImplemented"):
                     return answer
+        elif isinstance(owner, Instance) and name in owner.attrs:  # a model of a library's object
+            return call(machine, owner.attrs[name], [other], {}, site, frame)
     for one in (left, right):
         if isinstance(one, Instance) and (one.cls is None or one.cls.opaque or one.cls.builtin_base is not None):
             return Unknown(one.reason or f"{symbol} on an object")

@@ -63,6 +63,8 @@ def text_of(machine: Machine, value: Any, how: str = "s", depth: int = 0) -> str
         return f"dict_{value.kind}({inner})" if isinstance(inner, str) else inner
     if isinstance(value, Instance) and value.cls is not None:
         return _instance(machine, value, how)
+    if isinstance(value, Instance) and how == "s" and isinstance(value.attrs.get("_text"), str):
+        return str(value.attrs["_text"])  # a path
     if isinstance(value, (FunctionValue, BoundMethod)):
         return Unknown("the text of a function", partial=getattr(value, "name", None))
     return Unknown(f"the text of a {describe(value)}")

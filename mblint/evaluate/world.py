@@ -38,6 +38,8 @@ class World:
         self.env_known = env is not None
         self.versions = versions or {}
         self.missing = missing
+        self.argv: list[Any] | None = None
+        """Words that the evaluated program is started with (an Unknown where one is not known); None: nobody knows them."""
         self.flags: dict[str, Any] = {}
         """State of libraries that evaluated code asks for, such as whether torch.distributed is initialised."""
         self.watched: dict[str, Any] | None = None

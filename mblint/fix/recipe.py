@@ -12,6 +12,7 @@ from mblint.fix.python import statement_of
 from mblint.fix.sites import chain, target_name
 from mblint.fix.text import Edits, Refusal, Text
 from mblint.fix.tree import Tree, parse_around
+from mblint.launch.entry import TRAINERS
 from mblint.read.span import Span
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 class Recipe:
     """One recipe function.
 
-    `variable` is the local name that it returns (None when it returns an expression), `names` maps local
+    `variable` is the local name that it returns or trains with (None when that is an expression), `returned` the return
+    or the call of the trainer, `names` maps local
     names to the section they stand for (`m` -> `model`, the config itself -> ``), `writes` the last
     attribute write of each section, `calls` the constructor call that makes a section, `env` the last
     write of `env_vars`, `handed` the last place where the config or a part of it is given to a function.
@@ -34,7 +36,7 @@ class Recipe:
     node: cst.FunctionDef
     body: list[cst.CSTNode]
     variable: str | None = None
-    returned: cst.Return | None = None
+    returned: cst.CSTNode | None = None
     names: dict[str, str] = field(default_factory=dict)
     writes: dict[str, tuple[cst.CSTNode, cst.BaseExpression]] = field(default_factory=dict)
     calls: dict[str, cst.Call] = field(default_factory=dict)
@@ -79,10 +81,24 @@ def read_recipe(text: Text, span: Span, module: ast.Module | None = None) -> Rec
     if len(names) == 1:
         recipe.variable = names.pop()
         recipe.returned = returns[0] if recipe.variable is not None or len(returns) == 1 else None
+    if recipe.variable is None:
+        _find_training(recipe)
     if recipe.variable is not None:
         recipe.names[recipe.variable] = ""
     _collect(recipe)
     return recipe
+
+
+def _find_training(recipe: Recipe) -> None:
+    """The config of a program: the local name that it hands to a trainer."""
+    import libcst as cst
+
+    for node in _own_nodes(recipe.tree, recipe.node):
+        if isinstance(node, cst.Call) and target_name(node.func) in TRAINERS:
+            for arg in node.args:
+                if isinstance(arg.value, cst.Name) and (arg.keyword is None or arg.keyword.value == "config"):
+                    recipe.variable, recipe.returned = arg.value.value, node
+                    return
 
 
 def _start(tree: Tree, node: cst.FunctionDef) -> int:
@@ -106,7 +122,7 @@ def _own_nodes(tree: Tree, function: cst.FunctionDef) -> Iterator[cst.CSTNode]:
 
 
 # Calls that take a part of the config and change nothing that is set beside it.
-_HARMLESS = {"setattr", "getattr", "hasattr", "isinstance", "print", "len", "deepcopy", "replace"}
+_HARMLESS = {"setattr", "getattr", "hasattr", "isinstance", "print", "len", "deepcopy", "replace", *TRAINERS}
 
 
 def _collect(recipe: Recipe) -> None:
@@ -301,7 +317,7 @@ def _name_the_result(recipe: Recipe, sources: list[str]) -> list[TextEdit] | Ref
 
     tree, text, returned, last = recipe.tree, recipe.tree.text, recipe.returned, recipe.body[-1]
     if (
-        returned is None
+        not isinstance(returned, cst.Return)
         or not isinstance(returned.value, cst.Call)
         or not isinstance(last, cst.SimpleStatementLine)
         or len(last.body) != 1

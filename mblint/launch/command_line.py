@@ -78,3 +78,18 @@ def more_of(line: Line, indexes: Sequence[int] | None = None) -> Unknown | None:
             reason = line.words[index].reason.reason
             return Unknown(f"further arguments may come from outside the script: {reason}", line.spans[index])
     return None
+
+
+def words_of(line: Line) -> tuple[tuple[str | Unknown, CliOverride], ...]:
+    """All words of a program's command line, those that may stand for any number of words left out."""
+    found: list[tuple[str | Unknown, CliOverride]] = []
+    for word, span, many in zip(line.words, line.spans, line.open, strict=True):
+        if many:
+            continue
+        if word.known:
+            found.append((word.chars, CliOverride(word.chars, span)))
+        else:
+            reason = Unknown(word.reason.reason, span)
+            key, equals, _ = word.chars.partition("=")
+            found.append((reason, CliOverride(key + equals, span, reason)))
+    return tuple(found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from mblint.launch import runner_tables
 from mblint.launch.argparse_table import Split, Table, read_table, split
-from mblint.launch.command_line import Line, given_text, more_of, overrides_of, plain, value_of
+from mblint.launch.command_line import Line, given_text, more_of, overrides_of, plain, value_of, words_of
 from mblint.launch.foreign import foreign_launch
 from mblint.launch.runner_flags import performance_launch, unified_launch
 from mblint.launch.slurm import Allocation, allocation, gpu_of, product, torchrun
@@ -267,6 +267,8 @@ def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> Launch
         flags=flags,
         unread=unread,
         more=more_of(line, rest),
+        program=name,
+        argv=words_of(line),
     )
 
 

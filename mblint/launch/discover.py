@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import ast
 
+from mblint.launch.entry import training_functions
+
 CONTAINER = "ConfigContainer"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def recipe_functions(tree: ast.Module) -> list[Function]:
-    """Top-level functions that may return a ConfigContainer: by annotation, by name, or by what they return.
+    """Top-level functions that may return a ConfigContainer: by annotation, by name, or by what they return; and those that
+    train with one.
 
     Private ones are building blocks, not recipes.
     """
     found: list[Function] = []
+    training = training_functions(tree)
     makers = _imported(tree) | {node.name for node in tree.body if isinstance(node, Function) and node.name.endswith("_config")}
     for node in tree.body:
         if not isinstance(node, Function) or node.name.startswith("_"):
             continue
-        if _annotated(node) or node.name.endswith("_config") or _returns_container(node, makers):
+        if _annotated(node) or node.name.endswith("_config") or node in training or _returns_container(node, makers):
             found.append(node)
     return found
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mblint.evaluate.modules import SourceError
 from mblint.evaluate.unknown import Unknown
 from mblint.findings import Finding
+from mblint.launch.entry import training_functions
 from mblint.launch.from_spec import recipe_of
 from mblint.launch.run import Launch
 from mblint.launch.script import may_launch, read_script
@@ -99,6 +101,12 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
 def launch_of_spec(session: Session, spec: LaunchSpec, path: str, root: Path) -> Launch:
     """A launch whose world is what the file says of it; what it leaves open stays unknown."""
     recipe = recipe_of(session, spec)
+    program = _program(session, spec, path, root)
+    if program is not None:
+        # The program applies its own words; what they would override is no business of the launcher.
+        recipe, spec = program, replace(spec, recipe=None, overrides=(), files=())
+    elif spec.program is not None:
+        spec = replace(spec, program=None)
     shown = os.path.relpath(path, root) if path.startswith(str(root)) else path
     name = f"{shown}: {spec.recipe or spec.name}"
     files = [_existing(session, reference.path, reference.base or path, root) for reference in spec.files]
@@ -112,6 +120,21 @@ def launch_of_spec(session: Session, spec: LaunchSpec, path: str, root: Path) ->
         env_known=spec.env_known,
         spec=spec,
     )
+
+
+def _program(session: Session, spec: LaunchSpec, path: str, root: Path) -> str | None:
+    """`module:function` of the function that trains, in the project's Python file that a launch starts."""
+    if spec.program is None:
+        return None
+    found = _existing(session, spec.program, path, root)
+    if found is None:
+        return None
+    try:
+        module = session.module_of(Path(found))
+    except SourceError:
+        return None
+    functions = training_functions(module.tree)
+    return f"{module.name}:{functions[-1].name}" if functions else None
 
 
 def _existing(session: Session, name: str, base: str, root: Path) -> str | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from mblint.evaluate.calls import call
@@ -18,6 +20,7 @@ from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.site import Site, SourceSite
 from mblint.evaluate.unknown import ABSENT, Unknown
 from mblint.evaluate.values import MISSING, ClassValue, External, FunctionValue, Instance
+from mblint.launch.entry import is_training
 from mblint.launch.naming import gpu_of, world_size_of
 from mblint.launch.overrides import CliOverride, Skipped
 from mblint.launch.resolved import ResolvedLaunch
@@ -98,27 +101,6 @@ def _closest(name: str, names: Any) -> str | None:
     return closest(name, list(names))
 
 
-def paths_of(session: Session, function: FunctionValue) -> list[list[bool]]:
-    """The decisions of each way through a recipe; [[]] when no branch is unknown."""
-    machine = session.machine
-    found: list[list[bool]] = []
-    pending: list[list[bool]] = [[]]
-    while pending and len(found) < MAX_PATHS:
-        decisions = pending.pop(0)
-        mark = machine.mark()
-        try:
-            _call_recipe(session, function, decisions)
-        except CannotEvaluate:
-            if not decisions and not machine.path_taken:
-                raise
-        taken = [choice for _, choice, _ in machine.path_taken]
-        machine.undo(mark)
-        found.append(taken)
-        for index in range(len(decisions), len(taken)):
-            pending.append([*taken[:index], not taken[index]])
-    return found
-
-
 def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool], given: dict[str, Any] | None = None) -> Instance:
     machine = session.machine
     machine.phase, machine.go_on = PHASE_RECIPE, False
@@ -129,7 +111,13 @@ def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool
     machine.path_decisions = decisions
     machine.path_taken = []
     args, kwargs = _unknown_arguments(function, given or {})
+    handed, world = session.handed, session.world
+    program = isinstance(function.node, ast.FunctionDef) and is_training(function.module.tree, function.node)
+    if program:
+        session.program_folders = [*session.program_folders, os.path.dirname(function.module.path)]
+        world.argv = world.argv if world.argv is not None else []
     try:
+        machine.begin(function.module.path)
         result = call(machine, function, args, kwargs, None, machine_frame(machine))
     except Raised as raised:
         where = _project_place(session, raised.site, raised.trace)
@@ -142,10 +130,15 @@ def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool
         raise CannotEvaluate(f"the recipe was not evaluated to its end: {error}", _definition(session, function)) from None
     except (RecursionError, StopEvaluation):
         raise CannotEvaluate("the recipe was not evaluated to its end: nested too deeply", _definition(session, function)) from None
-        machine.begin(function.module.path)
     finally:
         machine.path_decisions = None
         machine.depth = 0
+    if handed.config is not None and not (isinstance(result, Instance) and result.cls is not None and is_container(result.cls)):
+        result = handed.config
+    if program and isinstance(result, Unknown):
+        raise CannotEvaluate(f"the config that it trains with is not known: {result.reason}", _definition(session, function))
+    if program and result is None:
+        raise CannotEvaluate("it hands no config to a trainer that could be followed", _definition(session, function))
     if not isinstance(result, Instance) or result.cls is None or not is_container(result.cls):
         reason = result.reason if isinstance(result, (Unknown, Instance)) and result.reason else "it returns something else"
         raise CannotEvaluate(f"does not return a ConfigContainer: {reason}", _definition(session, function))
@@ -209,10 +202,8 @@ def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedL
     function = find_recipe(session, recipe)
     if not isinstance(function, FunctionValue):
         return None
-    for node in ast.walk(function.node):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
-            continue
-        value = _named_function(session, function, node.func)
+    for callee in _called_names(function.node):
+        value = _named_function(session, function, callee)
         if not isinstance(value, FunctionValue) or value.name.startswith("_") or value is function:
             continue
         if not value.name.endswith("_config") and "ConfigContainer" not in _returns(value):
@@ -231,6 +222,13 @@ def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedL
             machine.phase, machine.go_on, machine.path_taken = saved
             world.world_size, world.gpu = size, gpu
     return None
+
+
+@lru_cache(maxsize=512)
+def _called_names(node: ast.AST) -> tuple[ast.Name | ast.Attribute, ...]:
+    """What a function calls by a name or a dotted name, in the order of `ast.walk`."""
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    return tuple(callee for callee in calls if isinstance(callee, (ast.Name, ast.Attribute)))
 
 
 def _returns(function: FunctionValue) -> str:
@@ -298,16 +296,22 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
     Raises CannotEvaluate.
     """
     machine = session.machine
-    mark = machine.mark()
+    recipes = session.recipes
+    recipes.open += 1
     machine.speculation, machine.depth, machine.handlers = 0, 0, []
     world = session.world
     name = launch.recipe or "plain"
     function_name = re.split(r"[:.]", name)[-1]
     saved = (world.world_size, world.gpu, world.env, world.env_known)
+    argv = world.argv
     world.world_size = launch.world_size if launch.world_size is not None else world_size_of(function_name)
     world.gpu = launch.gpu if launch.gpu is not None else gpu_of(function_name)
     world.env = dict(launch.env or {})
     world.env_known = launch.env is not None and launch.env_known
+    _give_words(session, launch)
+    key = _held_key(session, launch, decisions or [])
+    held = recipes.find(key)
+    mark = machine.mark()
     try:
         span = body = None
         condition = None
@@ -317,7 +321,11 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
             function = find_recipe(session, launch.recipe)
             span = _definition(session, function)
             body = Site(function.module, function.node).span() if span is not None else None
-            cfg = _call_recipe(session, function, decisions or [], _given(session, launch))
+            if held is not None:
+                cfg = recipes.resume(held)
+            else:
+                cfg = _call_recipe(session, function, decisions or [], _given(session, launch))
+                mark = recipes.keep(key, mark, cfg)
             condition = _condition(session) if machine.path_taken else None
         machine.phase, machine.go_on = PHASE_OVERRIDE, False
         skipped = apply_overrides(session, cfg, launch) if launch.spec is None else _apply_spec(session, cfg, launch)
@@ -325,16 +333,43 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
             span = launch.spec.recipe_span or launch.spec.span or span
         apply_set(session, cfg, launch)
         resolved = ResolvedLaunch(session, cfg, launch.name, span, world.env_known)
-        resolved.skipped = skipped
+        resolved.skipped = (*session.handed.skipped, *skipped)
         resolved.body = body
         if launch.spec is not None:
             resolved.exports = {key: given.span for key, given in launch.spec.env.items() if given.span is not None}
         resolved.condition = condition
         yield resolved
     finally:
+        recipes.open -= 1
         machine.undo(mark)
         machine.phase = PHASE_RECIPE
         world.world_size, world.gpu, world.env, world.env_known = saved
+        world.argv = argv
+
+
+def _give_words(session: Session, launch: Launch) -> None:
+    """Start the program of a launch with its words; one that nobody starts gets none, and a recipe has no command line."""
+    world, handed = session.world, session.handed
+    handed.clear()
+    spec = launch.spec
+    started = spec is not None and spec.program is not None and launch.recipe is not None
+    world.argv = [word for word, _ in spec.argv] if spec is not None and started else None
+    handed.words = {id(word): override for word, override in spec.argv} if spec is not None and started else {}
+    folders = [os.path.dirname(spec.span.path)] if spec is not None and spec.span is not None else []
+    session.program_folders = folders
+
+
+def _held_key(session: Session, launch: Launch, decisions: list[bool]) -> tuple[Any, ...] | None:
+    """All that the config of a launch's recipe depends on, beside the sources; None where that cannot be compared."""
+    world = session.world
+    if (
+        launch.recipe is None
+        or world.argv is not None
+        or _given(session, launch)
+        or not all(isinstance(value, str) for value in world.env.values())
+    ):
+        return None
+    return (launch.recipe, tuple(decisions), world.world_size, world.gpu, world.env_known, tuple(sorted(world.env.items())))
 
 
 def _without_recipe(session: Session, launch: Launch) -> Instance:
@@ -566,4 +601,4 @@ _ACTIVATIONS = {
     "squared_relu": "megatron.core.activations.squared_relu",
 }
 
-__all__ = ["CannotEvaluate", "Launch", "find_recipe", "on_heap", "paths_of"]
+__all__ = ["CannotEvaluate", "Launch", "find_recipe", "on_heap"]

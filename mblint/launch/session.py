@@ -18,6 +18,8 @@ from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import Module, ModuleTable
 from mblint.evaluate.world import World
 from mblint.launch import providers, tokenizers
+from mblint.launch.entry import Handed
+from mblint.launch.held import HeldRecipe
 from mblint.upstream.locate import Upstream
 
 T = TypeVar("T")
@@ -66,14 +68,25 @@ class Session:
         self.world = World(versions=versions, missing=self.facts.missing_packages)
         self.machine = Machine(self.modules, self.world)
         machine = self.machine
+        self.recipes = HeldRecipe(machine)
         self.modules.execute = lambda module, statement: run_module_statement(machine, module, statement)
         self.versions = dict(versions)
         if upstream.bridge:
             self.versions["bridge"] = upstream.bridge
         if upstream.core:
             self.versions["core"] = upstream.core
+        self.handed = Handed()
+        self.handed.install(machine)
+        self.program_folders: list[str] = []
+        """Where the program that is evaluated looks for files that it names: beside itself, beside what starts it."""
         tokenizers.install(machine)
         providers.install(machine, upstream.bridge or "", self.project)
+        self._install_overrides()
+
+    def _install_overrides(self) -> None:
+        from mblint.launch.entry_overrides import Overrides  # it works on sessions
+
+        Overrides(self).install()
 
     def _source_roots(self) -> list[str]:
         roots = []
@@ -135,6 +148,7 @@ class Session:
     def replace_sources(self, texts: Mapping[str, bytes | str | None]) -> None:
         """Evaluate the project with these texts in place of its files (absolute path -> decoded text); an empty mapping
         goes back to the files. What was learned of upstream stays."""
+        self.recipes.release()
         self.modules.overlay = dict(texts)
         self.modules.overlay_folders = {folder for path, text in texts.items() if text is not None for folder in _folders_of(path)}
         self.modules.drop(self.in_project)

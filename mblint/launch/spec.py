@@ -90,6 +90,10 @@ class LaunchSpec:
     world_size: int | Unknown = field(default_factory=lambda: Unknown("the launch does not say on how many GPUs"))
     gpu: str | Unknown = field(default_factory=lambda: Unknown("the launch does not name a GPU type"))
     entry: str = ""
+    program: str | None = None
+    """The Python file that is started, as the command names it."""
+    argv: tuple[tuple[str | Unknown, CliOverride], ...] = ()
+    """The words that the program gets, each with the override that it is if the program takes it for one."""
     span: Span | None = None
     conditions: tuple[str, ...] = ()
     assumed: dict[str, str | None] = field(default_factory=dict)

@@ -67,13 +67,13 @@ def library_attribute(machine: Machine, target: External, name: str) -> Any:
 def call_library(machine: Machine, function: External, args: list[Any], kwargs: dict[Any, Any], site: Any, frame: Any) -> Any:
     """function(*args, **kwargs) for a library's function."""
     name = ALIASES.get(function.name, function.name)
-    known = CALLS.get(name)
-    if known is not None:
-        return known(machine, args, kwargs, site, frame)
     if machine.facts is not None:
         special = machine.facts.special_call(name)
         if special is not None:
             return special(machine, args, kwargs, site, frame)
+    known = CALLS.get(name)
+    if known is not None:
+        return known(machine, args, kwargs, site, frame)
     top = name.partition(".")[0]
     if top not in HARMLESS or name in CHANGES_ARGUMENTS:
         from mblint.evaluate.calls import unknown_call

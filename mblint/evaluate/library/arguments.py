@@ -1,7 +1,7 @@
-"""argparse: a parser gives the defaults of its options, since nobody knows the command line.
+"""argparse: a parser gives what the command line says (`World.argv`); where nobody knows it, the defaults of its options.
 
 A default is the value that holds unless somebody passes the option; `Machine.argument_reads` counts the parsers that
-were asked. What has no default, and positional arguments, are unknown.
+were asked. Without a command line, what has no default, and positional arguments, are unknown.
 """
 
 from __future__ import annotations
@@ -23,9 +23,22 @@ WITHOUT_VALUE = frozenset({"help", "version"})
 class Option:
     """One argument of a parser. `default` is MISSING when none is given."""
 
-    __slots__ = ("action", "convert", "default", "dest", "positional", "required", "site")
+    __slots__ = ("action", "const", "convert", "default", "dest", "names", "nargs", "positional", "required", "site")
 
-    def __init__(self, dest: str, action: Any, default: Any, convert: Any, positional: bool, required: Any, site: Any) -> None:
+    def __init__(
+        self,
+        dest: str,
+        action: Any,
+        default: Any,
+        convert: Any,
+        positional: bool,
+        required: Any,
+        site: Any,
+        names: tuple[str, ...] = (),
+        nargs: Any = None,
+        const: Any = None,
+    ) -> None:
+        self.names, self.nargs, self.const = names, nargs, const
         self.dest = dest
         self.action = action
         self.default = default
@@ -79,7 +92,8 @@ def _add_argument(parser: Parser, machine: Machine, args: Args, kwargs: Kwargs, 
     if positional:
         required = kwargs.get("nargs") not in ("?", "*")
     machine.touch_end(parser.options)
-    parser.options.append(Option(dest, action, default, kwargs.get("type"), positional, required, site))
+    shape = (tuple(names), kwargs.get("nargs"), kwargs.get("const"))
+    parser.options.append(Option(dest, action, default, kwargs.get("type"), positional, required, site, *shape))
     return Unknown("an argument of a parser")
 
 
@@ -104,7 +118,10 @@ def _set_defaults(parser: Parser, machine: Machine, args: Args, kwargs: Kwargs, 
         for index, option in enumerate(parser.options):
             if option is not None and option.dest == name:
                 machine.touch(parser.options)
-                parser.options[index] = Option(option.dest, option.action, value, option.convert, option.positional, option.required, site)
+                shape = (option.names, option.nargs, option.const)
+                parser.options[index] = Option(
+                    option.dest, option.action, value, option.convert, option.positional, option.required, site, *shape
+                )
     return None
 
 
@@ -126,16 +143,39 @@ def _parse(parser: Parser, machine: Machine, args: Args, kwargs: Kwargs, site: A
         if name not in space.attrs:
             machine.write(space, name, value if words is None else Unknown(words.reason), site, frame.trace)
     machine.argument_reads += 1
+    passed, _ = _passed(parser, machine, given, frame)
     for option in parser.options:
         if option is None:
             space = machine.new_instance(None, "an argument whose name is not known")
             return space
         if option.action in WITHOUT_VALUE or (option.dest in space.attrs and space is target):
             continue
-        value = _value_of(machine, option, frame) if words is None else Unknown(words.reason)
+        value = (
+            passed[option.dest] if option.dest in passed else _value_of(machine, option, frame) if words is None else Unknown(words.reason)
+        )
         if value is not MISSING:
             machine.write(space, option.dest, value, option.site, frame.trace)
     return space
+
+
+def _passed(parser: Parser, machine: Machine, given: Any, frame: Any) -> tuple[dict[str, Any], list[Any] | None]:
+    """What the command line says of the options, and its other words; None for these where it is not known."""
+    words = machine.facts.argv
+    if given is not None or words is None:
+        return {}, None
+    machine.env_read_count += 1  # another launch has another command line
+    from mblint.evaluate.library.command_line import passed
+
+    return passed(parser.options, words, lambda option, text: _converted(machine, option, text, frame))
+
+
+def _converted(machine: Machine, option: Option, text: Any, frame: Any) -> Any:
+    """A word of the command line as the value of an option."""
+    if not isinstance(text, str) or option.convert is None:
+        return text
+    if isinstance(option.convert, External):
+        return Unknown(f"the type of {option.dest} is not evaluated")
+    return call(machine, option.convert, [text], {}, option.site, frame)
 
 
 def _value_of(machine: Machine, option: Option, frame: Any) -> Any:
@@ -162,6 +202,9 @@ def _parse_known(parser: Parser, machine: Machine, args: Args, kwargs: Kwargs, s
     given = args[0] if args else kwargs.get("args")
     if isinstance(given, (list, tuple)) and not given:
         return (space, machine.born([]))
+    _, others = _passed(parser, machine, given, frame)
+    if others is not None:
+        return (space, machine.born(others))
     return (space, machine.born([rest("words of the command line that the parser does not know")]))
 
 

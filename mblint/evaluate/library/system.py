@@ -200,12 +200,19 @@ def _pathlib(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any
 def path_object(machine: Machine, text: str) -> Instance:
     """A pathlib.Path whose text is known."""
     made = machine.new_instance(None, "an attribute of a path that is not known")
-    made.attrs["name"] = posixpath.basename(text)
-    made.attrs["suffix"] = posixpath.splitext(text)[1]
-    made.attrs["stem"] = posixpath.splitext(posixpath.basename(text))[0]
-    made.attrs["_text"] = text
-    made.attrs["exists"] = Builtin("exists", lambda m, a, k, s, f: m.facts.path_exists(text))
-    made.attrs["is_dir"] = made.attrs["is_file"] = made.attrs["exists"]
-    made.attrs["as_posix"] = Builtin("as_posix", lambda m, a, k, s, f: text)
-    made.attrs["__fspath__"] = made.attrs["as_posix"]
+    attrs = made.attrs
+    attrs["name"] = posixpath.basename(text)
+    attrs["suffix"] = posixpath.splitext(text)[1]
+    attrs["stem"] = posixpath.splitext(posixpath.basename(text))[0]
+    attrs["_text"] = text
+    attrs["exists"] = Builtin("exists", lambda m, a, k, s, f: m.facts.path_exists(text))
+    attrs["is_dir"] = attrs["is_file"] = attrs["exists"]
+    attrs["as_posix"] = Builtin("as_posix", lambda m, a, k, s, f: text)
+    attrs["__fspath__"] = attrs["as_posix"]
+    attrs["is_absolute"] = Builtin("is_absolute", lambda m, a, k, s, f: posixpath.isabs(text))
+    attrs["joinpath"] = attrs["__truediv__"] = Builtin("joinpath", lambda m, a, k, s, f: _pathlib(m, [text, *a], k, s, f))
+    if posixpath.isabs(text):
+        attrs["resolve"] = attrs["absolute"] = attrs["expanduser"] = Builtin("resolve", lambda m, a, k, s, f: made)
+    parent = posixpath.dirname(text)
+    attrs["parent"] = made if parent == text else path_object(machine, parent) if parent else Unknown("the folder of a relative path")
     return made
