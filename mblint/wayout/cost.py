@@ -33,6 +33,8 @@ class Cost:
 
 
 SEGMENTS: Final = Cost("no throughput", f"704 TFLOP/s a GPU with and without it ({_LLAMA})", GUIDE, (0.0, 0.0))
+SEQUENCE_PARALLEL: Final = Cost("no more data on the wire: each all-reduce becomes a reduce-scatter and an all-gather")
+FUSION: Final = Cost("fewer and larger kernels; the loss may differ in its last digits")
 REGATHER: Final = Cost(
     "one more all-gather per adapted layer in backward",
     "-6.74 % (Qwen3-8B, TP2, sequence 8192), -2.89 % (Qwen3-30B-A3B, TP4 EP4), -0.34 % (GPT-OSS-120B, TP2 EP8)",
@@ -49,6 +51,8 @@ CHEAP_MODULES: Final = Cost("these modules run their forward pass twice")
 DISTRIBUTED: Final = Cost("parameters are gathered after each step", "about 1 to 2 %", GUIDE, (-0.02, -0.01))
 PRECISION_AWARE: Final = Cost("optimizer moments in bf16: training results can change")
 FSDP: Final = Cost("parameters are gathered for each layer and pass")
+MORE_DATA_PARALLEL: Final = Cost("more GPUs for the same batch, each with fewer micro batches")
+UNEVEN: Final = Cost("stages with more layers than others let those wait")
 PIPELINE_KEPT: Final = Cost("twice the GPUs for the same batch; a longer pipeline has more bubble")
 MLP: Final = Cost(
     "the feed-forward runs its forward pass twice",

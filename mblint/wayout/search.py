@@ -31,6 +31,8 @@ SECONDS = 10.0
 """After which no further candidate is begun."""
 
 _A_FAMILY = 2
+_MORE_GPUS = 2
+"""Answers that need more GPUs than there are, at most: not everybody has some to spare."""
 _CAPACITY_RULES = ("MB390", "MB391")
 
 
@@ -72,6 +74,7 @@ class Result:
     refused: dict[str, str] = field(default_factory=dict)
     stands_in_the_way: tuple[str, ...] = ()
     stopped: str = ""
+    shorter: int = 0
     quick_seconds: float = 0.0
     seconds: float = 0.0
 
@@ -124,7 +127,7 @@ def _quick(checker: Checker, launch: Launch, goal: Goal, result: Result, limit: 
         result.reached = goal.met(base.judgement)
         if result.reached:
             return []
-        promising = []
+        promising: list[Candidate] = []
         for candidate in candidates(remedies(source), limit):
             if late():
                 result.stopped = "not every combination was estimated: time ran out"
@@ -134,7 +137,19 @@ def _quick(checker: Checker, launch: Launch, goal: Goal, result: Result, limit: 
             found = _sized(Overlay(source, candidate.changes))
             if goal.met(found.judgement) and found.total_bytes < base.total_bytes:
                 promising.append(candidate)
+        if not promising:
+            result.shorter = _shorter(source, goal)
         return promising
+
+
+def _shorter(source: Held, goal: Goal) -> int:
+    """The longest half, quarter and so on of the sequence with which the launch as it is would reach the goal; else 0."""
+    length = source.get("model.seq_length")
+    while isinstance(length, int) and length >= 1024:
+        length //= 2
+        if goal.met(_sized(Overlay(source, {"model.seq_length": length})).judgement):
+            return length
+    return 0
 
 
 def _full(
@@ -159,6 +174,9 @@ def _full(
         if families.get(last, 0) >= _A_FAMILY or any(candidate.costs_more_than(other.candidate) for other in result.answers):
             continue
         if any(candidate.costs_more_than(other) for other in barred):
+            continue
+        more = "world_size" in candidate.changes
+        if more and sum("world_size" in answer.candidate.changes for answer in result.answers) >= _MORE_GPUS:
             continue
         if result.judged >= judged or late():
             result.stopped = "not every promising combination was judged: " + ("time ran out" if late() else f"{judged} were")
@@ -225,5 +243,6 @@ def _judge(
 
 def _why_none(result: Result, promising: Sequence[Candidate]) -> str:
     if not promising:
-        return f"no combination of {result.tried} reaches the goal; a larger GPU, more of them or a shorter sequence would have to"
+        text = f"no combination of {result.tried} reaches the goal; a larger GPU, more of them or a shorter sequence would have to"
+        return text + (f" (sequence length {result.shorter} would, with all else as it is)" if result.shorter else "")
     return f"{len(promising)} of {result.tried} combinations are small enough, and each of the {result.judged} that were judged is refused"

@@ -55,6 +55,38 @@ def test_more_stages_with_data_parallel_kept_need_more_gpus() -> None:
     assert "-5.9" in lost.cost.measured and not kept.cost.measured
 
 
+def test_sequence_parallel_and_fusions_come_before_what_costs() -> None:
+    off = {"model.tensor_model_parallel_size": 4, "model.sequence_parallel": False}
+    assert found(off)["sequence parallel"][0].changes == {"model.sequence_parallel": True}
+    assert "sequence parallel" not in found({**off, "model.tensor_model_parallel_size": 1})
+    assert "sequence parallel" not in found({**off, "model.sequence_parallel": True})
+    plain = {"model.cross_entropy_loss_fusion": False, "model.cross_entropy_fusion_impl": "native", "model.bias_activation_fusion": False}
+    assert [sorted(remedy.changes) for remedy in found(plain)["fusion"]] == [
+        ["model.cross_entropy_fusion_impl", "model.cross_entropy_loss_fusion"],
+        ["model.bias_activation_fusion"],
+        ["model.bias_activation_fusion", "model.cross_entropy_fusion_impl", "model.cross_entropy_loss_fusion"],
+    ]
+    fused = {"model.cross_entropy_loss_fusion": True, "model.cross_entropy_fusion_impl": "te"}
+    assert "fusion" not in found(fused)
+
+
+def test_more_data_parallel_ranks_only_where_they_share_something() -> None:
+    assert [remedy.changes for remedy in found({})["more DP"]] == [{"world_size": 64}, {"world_size": 128}]
+    alone = {"optimizer.use_distributed_optimizer": False, "ddp.use_distributed_optimizer": False}
+    assert "more DP" not in found(alone)
+
+
+def test_uneven_stages_hold_all_layers() -> None:
+    first, last = "model.num_layers_in_first_pipeline_stage", "model.num_layers_in_last_pipeline_stage"
+    for stages in (2, 4):
+        for remedy in found({"model.pipeline_model_parallel_size": stages})["layers per stage"]:
+            rest = 16 - remedy.changes[first] - remedy.changes[last]
+            assert rest == 0 if stages == 2 else rest > 0 and rest % (stages - 2) == 0
+    assert "layers per stage" not in found({})
+    assert "layers per stage" not in found({"model.pipeline_model_parallel_size": 4, "model.virtual_pipeline_model_parallel_size": 2})
+    assert "layers per stage" not in found({"model.pipeline_model_parallel_size": 4, first: 3})
+
+
 def test_combinations_are_bounded_distinct_and_never_contradict_themselves() -> None:
     everything = remedies(Launch({**PLAIN, "train.micro_batch_size": 8, "model.cpu_offloading": False}, 64))
     many = candidates(everything, limit=300)
