@@ -13,6 +13,7 @@ ON_PATH: Final = (
     "megatron/bridge/training/config.py", "megatron/bridge/training/comm_overlap.py", "megatron/bridge/training/mixed_precision.py",
     "megatron/core/transformer/transformer_config.py", "megatron/core/model_parallel_config.py", "megatron/bridge/models/",
     "megatron/core/optimizer/optimizer_config.py", "megatron/core/parallel_state.py:initialize_model_parallel",
+    "megatron/core/parallel_state.py:get_data_parallel_group",
     "megatron/core/transformer/transformer_block.py:get_num_layers_to_build", "megatron/core/optimizer_param_scheduler.py",
     "megatron/core/transformer/pipeline_parallel_layer_layout.py", "megatron/bridge/utils/cuda_graph.py",
     "megatron/core/distributed/distributed_data_parallel_config.py", "megatron/core/num_microbatches_calculator.py",
@@ -29,9 +30,21 @@ BEHIND_PATH: Final = (
 """Places in the same files that it does not reach."""
 
 
-def is_reached(anchor: str) -> bool:
-    """Whether the launch path goes through a check's place (`file:function`)."""
-    return anchor.startswith(ON_PATH) and not anchor.startswith(BEHIND_PATH)
+PARTS: Final = {
+    "megatron/core/parallel_state.py:initialize_model_parallel": "initialize",
+    "megatron/core/num_microbatches_calculator.py": "initialize",
+    "megatron/core/transformer/transformer_block.py:get_num_layers_to_build": "layers",
+    "megatron/core/optimizer_param_scheduler.py": "scheduler",
+}
+"""Parts of the path after the runtime update, by the places of their checks: left out where a check failed before."""
+
+
+def is_reached(anchor: str, outcome: PathOutcome | None = None) -> bool:
+    """Whether the launch path goes through a check's place (`file:function`); with its outcome, whether it did."""
+    if not anchor.startswith(ON_PATH) or anchor.startswith(BEHIND_PATH):
+        return False
+    part = next((part for place, part in PARTS.items() if anchor.startswith(place)), None)
+    return outcome is None or part is None or part in outcome.parts
 
 
 def agreeing(judged: Sequence[Finding], outcome: PathOutcome) -> list[Finding]:
@@ -41,7 +54,7 @@ def agreeing(judged: Sequence[Finding], outcome: PathOutcome) -> list[Finding]:
     for finding in judged:
         if (
             finding.outcome == "fails"
-            and any(is_reached(anchor) for anchor in finding.enforced_by)
+            and any(is_reached(anchor, outcome) for anchor in finding.enforced_by)
             and not any(anchor in failed for anchor in finding.enforced_by)
         ):
             continue
