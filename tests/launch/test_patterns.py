@@ -1023,10 +1023,6 @@ def my_config():
 }
 
 
-MAY_STAY_UNKNOWN = ("43", "46")
-"""Patterns that run OmegaConf's or argparse's own code: an honest reason is an answer too, a guess is not."""
-
-
 @pytest.mark.upstream
 @pytest.mark.parametrize("name", sorted(PYTHON))
 def test_python_patterns_resolve(
@@ -1054,16 +1050,10 @@ def test_python_patterns_resolve(
         ]
     )
     output = capsys.readouterr()
-    may_stay_unknown = name.startswith(MAY_STAY_UNKNOWN)
-    if may_stay_unknown and code:
-        assert re.search(r"my\.py:\d+:\d+: the recipe was not evaluated to its end: \w+", output.err)
-        return
     assert code == 0, output.err
     shown = json.loads(output.out)
     found = {key: shown["config"][key] for key in expected if key in shown["config"]}
-    reasons = {key: shown["unknown"][key] for key in expected if key in shown["unknown"]}
-    assert found == {key: value for key, value in expected.items() if key not in reasons}
-    assert not reasons or (may_stay_unknown and all(reasons.values()))
+    assert found == expected
 
 
 def test_every_pattern_has_an_input() -> None:
