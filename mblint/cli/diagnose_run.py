@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from mblint.checker import Checker, Verdict
 from mblint.cli.check_run import checker_of
@@ -42,7 +42,10 @@ def _run(args: argparse.Namespace, log: Log) -> int:
     verdict: Verdict | None = None
     launch: Launch | None = None
     if args.recipe:
+        # The size of the run, where its log says it, comes before the one in the recipe's name.
         launch = with_arguments(args, loaded, Launch(recipe_name(session, args.recipe)))
+        if events.world_size and not args.world_size:
+            launch = replace(launch, world_size=events.world_size)
         verdict, facts = facts_of_launch(checker, launch)
     found = [*causes(events, facts)]
     known = {cause.id for cause in found}

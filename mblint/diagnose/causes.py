@@ -138,12 +138,21 @@ def _ranks(events: Events) -> set[int]:
     return {rank for rank in known if rank is not None}
 
 
+def _world(events: Events, launch: LaunchFacts, ranks: set[int]) -> int | None:
+    """How many ranks ran: what the log says before what the launch says, and never fewer than were seen."""
+    world = events.world_size or launch.world_size
+    most = max((*events.ranks, *ranks), default=-1) + 1
+    if world is None:
+        return len(events.ranks) if len(events.ranks) > 1 else None
+    return world if world >= most else most
+
+
 def _memory(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
     reports = events.out_of_memory
     if not reports:
         return
     ranks = _ranks(events)
-    world = launch.world_size or events.world_size or (len(events.ranks) if len(events.ranks) > 1 else None)
+    world = _world(events, launch, ranks)
     segments = launch.segments if launch.segments is not None else events.segments
     seen = [_reported(reports[0])]
     if ranks:
@@ -161,7 +170,8 @@ def _memory(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
     }
     seen.append(said[segments])
     one = len(ranks) == 1 and (world is None or world > 1)
-    fits = launch.verdict == "fits"
+    # Clearly: with the upper end of the estimate too.
+    fits = launch.verdict == "fits" and (launch.high_gib or 0.0) <= (launch.capacity_gib or launch.high_gib or 0.0)
     if segments and fragmented is not None and events.segments is None:
         yield _not_in_effect(seen)
         return

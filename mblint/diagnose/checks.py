@@ -51,7 +51,7 @@ def _cause(checker: Checker, raised: Raised, verdict: Verdict | None) -> Cause:
     if check is not None and check.condition:
         confirm.append(f"it is raised where: {check.condition}")
     if check is not None and check.names:
-        confirm.append("look at " + ", ".join(check.names[:6]) + ": mblint explain RECIPE --effective shows their values")
+        confirm.append("look at " + ", ".join(check.names[:6]) + ": mblint explain RECIPE --effective shows the values of settings")
     for rule in rules:
         confirm.append(f"mblint rule {rule.id} ({rule.name}): {rule.data['title']}")
     fix: list[str] = []

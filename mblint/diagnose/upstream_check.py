@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _MIN_TEXT = 8
 _RULES = 3
+_SETTING = re.compile(r"\b(?:[a-z]+(?:_[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+)\b")
+"""A setting or an environment variable in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +128,14 @@ def _constants(node: ast.AST) -> Iterator[str]:
 
 
 def _names(tests: Iterable[ast.expr]) -> Iterator[str]:
+    """Settings that the tests read: attributes, and environment variables by their name."""
     for test in tests:
+        called = {id(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
         for node in ast.walk(test):
-            if isinstance(node, ast.Attribute) and not isinstance(getattr(node, "ctx", None), ast.Store):
+            if isinstance(node, ast.Attribute) and id(node) not in called and node.attr != "environ":
                 yield node.attr
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"[A-Z][A-Z0-9_]{3,}", node.value):
+                yield node.value
 
 
 def _shown(test: ast.expr) -> str:
@@ -144,13 +150,13 @@ def rules_of(check: Check | None, raised: Raised, rules: Sequence[Rule]) -> list
     checks in the same function and share settings with the message.
     """
     anchors = {check.anchor} if check is not None else {f"{path}:{frame.function}" for path, frame in list(upstream_frames(raised))[:1]}
-    names = set(check.names) if check is not None else set(re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", raised.message))
+    names = set(check.names) if check is not None else set(_SETTING.findall(raised.message))
     ranked: list[tuple[float, str, Rule]] = []
     for rule in rules:
         if not anchors & set(_anchors(rule)):
             continue
         text = f"{rule.data.get('when', '')} {' '.join(rule.data.get('blame', ()))}"
-        read = {key.rpartition(".")[2] for key in re.findall(r"[a-z]\w*(?:\.[a-z]\w*)+", text)}
+        read = {key.rpartition(".")[2] for key in re.findall(r"[a-z]\w*(?:\.\w+)+", text)}
         shared = names & read
         if shared:
             ranked.append((-len(shared) / len(names | read), rule.id, rule))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from mblint.diagnose import log as log_module
 from mblint.diagnose.causes import LaunchFacts, causes
 from mblint.diagnose.events import events_of
 from mblint.diagnose.log import log_of
+from mblint.diagnose.upstream_check import _names
 
 OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried} MiB. GPU {gpu} has a total capacity of 79.10 GiB "
@@ -96,6 +98,24 @@ def test_the_message_of_older_releases() -> None:
     assert report.free == round(577.12 * 2**20)
     assert report.reserved == pytest.approx(1.15 * 2**30, rel=1e-6)
     assert report.would_have_fitted
+
+
+def test_the_log_knows_better_how_many_ranks_ran() -> None:
+    lines = ["world_size: 8", *oom(0), *oom(5)]
+    assert "out of memory on 2 ranks of 8: 0, 5" in causes(events_of(lines), LaunchFacts(world_size=2))[0].seen
+    assert "out of memory on 2 ranks of 6: 0, 5" in causes(events_of([*oom(0), *oom(5)]), LaunchFacts(world_size=2))[0].seen
+
+
+def test_a_launch_that_fits_only_by_the_expected_size_may_need_more() -> None:
+    known = LaunchFacts(verdict="fits", needed_gib=76.0, high_gib=80.0, capacity_gib=79.1, segments=True)
+    assert ids(oom(0, tried="2000.00"), known) == ["capacity"]
+    known.high_gib = 60.0
+    assert ids(oom(0, tried="2000.00"), known) == ["more-than-estimated", "capacity"]
+
+
+def test_environment_variables_that_a_check_reads_are_named() -> None:
+    tests = [ast.parse("'on' not in os.getenv('SOME_CONF', '') or config.some_size == os.environ['OTHER_FLAG']", mode="eval").body]
+    assert set(_names(tests)) == {"some_size", "SOME_CONF", "OTHER_FLAG"}
 
 
 def test_lora_with_sequence_parallel() -> None:
