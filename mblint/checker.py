@@ -260,19 +260,10 @@ class Checker:
 
     def _crashed(self, launch: Launch, id_: str, error: Exception) -> Verdict:
         """A fault of mblint's own ends one launch, not the run."""
-        from mblint.crash import one_line, write_report
+        from mblint.crash import internal_finding
 
         self.crashed = True
-        report = write_report(error)
-        where = f"; the report is in {report}" if report is not None else ""
-        finding = Finding(
-            rule=INTERNAL[0],
-            name=INTERNAL[1],
-            severity="error",
-            outcome="note",
-            message=f"mblint failed while it judged this launch: {one_line(error)}{where}",
-            launch=launch.label,
-        )
+        finding = internal_finding(error, "judged this launch", launch=launch.label, about={"launch": launch.label})
         doubt = Undecided(INTERNAL[0], INTERNAL[1], "mblint failed", (), True)
         return Verdict(id_, launch.name, "undecided", (finding,), (doubt,), label=launch.label)
 

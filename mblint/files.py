@@ -93,8 +93,11 @@ def may_concern(path: Path, overlay: Mapping[str, bytes | str | None] | None = N
     if held is not None:
         return _CONCERNS.search(held.encode("utf-8") if isinstance(held, str) else held) is not None
     try:
-        if not path.is_file() or path.stat().st_size > MAX_SNIFFED:
+        if not path.is_file():
             return False
+        if path.stat().st_size > MAX_SNIFFED:
+            with path.open("rb") as handle:
+                return _CONCERNS.search(handle.read(MAX_SNIFFED)) is not None
         return _CONCERNS.search(path.read_bytes()) is not None
     except OSError:
-        return False
+        return True

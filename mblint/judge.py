@@ -21,7 +21,6 @@ from mblint.ruleset.rule import Case, FixTemplate, Rule
 from mblint.ruleset.template import show
 
 MAX_RELATED = 6
-INTERNAL_ERROR = ("MB900", "internal-error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,20 +296,7 @@ def _same(now: object, wanted: object) -> bool:
 
 
 def _internal_error(resolved: Resolved, rule: Rule, error: Exception) -> Finding:
-    place = ""
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    if at is not None:
-        place = f" ({at.tb_frame.f_code.co_filename.rpartition('/')[2]}:{at.tb_lineno})"
-    detail = " ".join(str(error).split())[:200]
-    return Finding(
-        rule=INTERNAL_ERROR[0],
-        name=INTERNAL_ERROR[1],
-        severity="error",
-        outcome="note",
-        message=f"rule {rule.id} {rule.name} failed inside mblint: {type(error).__name__}: {detail}{place}",
-        span=getattr(resolved, "span", None),
-        launch=resolved.name,
-        keys={"rule": rule.id},
-    )
+    from mblint.crash import internal_finding
+
+    doing = f"asked rule {rule.id} {rule.name}"
+    return internal_finding(error, doing, getattr(resolved, "span", None), resolved.name, {"launch": resolved.name})

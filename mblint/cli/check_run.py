@@ -22,6 +22,7 @@ from mblint.launch.lines import read_launches
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 from mblint.ruleset.load import load_rules
+from mblint.read.span import Span
 from mblint.selection import Selection
 from mblint.workers import spread
 
@@ -126,6 +127,7 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
     session = checker.session
     for path, named in source_files(paths, loaded.settings.exclude, loaded.root, session.modules.overlay):
         # Hooks name every file that changed; those that cannot hold a recipe are not theirs to complain about.
+    from mblint.crash import internal_finding
         if (not named or getattr(args, "allow_empty", False)) and not may_concern(path, session.modules.overlay):
             continue
         found.files.append(path)
@@ -134,7 +136,13 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
         except SourceError as error:
             found.problems.append(unreadable(error))
             continue
-        names += [name for name, _ in recipes]
+        except UserError:
+            raise
+        except Exception as failure:  # a fault of ours costs one file, not the run
+            found.problems.append(internal_finding(failure, "read this file", whole_file(path)))
+            continue
+        found.fresh.append((os.path.realpath(path), recipes))
+        names += recipes
     found.launches = [with_arguments(args, loaded, Launch(name)) for name in names]
     if any(path.is_dir() for path in paths):
         # Single files, as a hook names them, are judged by themselves.
@@ -176,7 +184,13 @@ def described_launches(args: argparse.Namespace, loaded: Loaded, checker: Checke
     from mblint.launch.from_files import launch_files, launches_of_file
 
     for path in launch_files(paths, loaded.settings.exclude, loaded.root, checker.session.modules.overlay):
-        file = launches_of_file(checker.session, path, loaded.root)
+        try:
+            file = launches_of_file(checker.session, path, loaded.root, named=str(path) in named)
+        except UserError:
+            raise
+        except Exception as failure:
+            found.problems.append(internal_finding(failure, "read this file", whole_file(path)))
+            continue
         if file is not None:
             found.files.append(path)
             found.problems += [finding for finding in file.findings if checker.select(finding.rule, finding.name)]
@@ -238,6 +252,7 @@ def _write(args: argparse.Namespace, result: Any) -> None:
         with open(path, "w", encoding="utf-8", newline="\n") as handle:
             renderer(name)(result, handle)
     if args.quiet > 1:
+    from mblint.crash import internal_finding
         return
     if args.statistics:
         from mblint.report.statistics import render_statistics
@@ -249,6 +264,11 @@ def _write(args: argparse.Namespace, result: Any) -> None:
         renderer(name)(result, sys.stdout, color=wants_color(args.color, sys.stdout), verbose=bool(args.verbose))  # type: ignore[call-arg]
     else:
         renderer(name)(result, sys.stdout)
+
+
+def whole_file(path: Path) -> Span:
+    """The place of what concerns a file as a whole."""
+    return Span(os.path.realpath(path), 1, 1, 1, 1)
 
 
 __all__: list[Any] = ["check_paths", "run"]

@@ -47,35 +47,50 @@ def is_launch_file(path: Path) -> bool:
 
 def read_text(path: Path, overlay: Overlay | None = None) -> str | None:
     """The text of a file, an overlay's in place of that on disk; None for what is too large, unreadable or not text."""
+    return _text_or_reason(path, overlay)[0]
+
+
+def _text_or_reason(path: Path, overlay: Overlay | None) -> tuple[str | None, str]:
+    """The text of a file as far as it is UTF-8, and what is wrong with the file."""
     real = os.path.realpath(path)
     if overlay and real in overlay:
         held = overlay[real]
-        return held.decode("utf-8-sig", "replace") if isinstance(held, bytes) else held
+        return (held.decode("utf-8-sig", "replace") if isinstance(held, bytes) else held), ""
     try:
-        if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            return None
+        if not path.is_file():
+            return None, "not a regular file"
+        if path.stat().st_size > MAX_BYTES:
+            return None, f"larger than {MAX_BYTES // 1_000_000} MB, not read"
         data = path.read_bytes()
-    except OSError:
-        return None
-    if b"\0" in data[:4096]:
-        return None
-    return data.decode("utf-8-sig", "replace")
+    except OSError as error:
+        return None, f"cannot be read: {error.strerror or error}"
+    text = data.decode("utf-8-sig", "replace")
+    if b"\0" in data:
+        return text.replace("\0", "\ufffd"), f"holds a NUL byte in line {data[: data.index(0)].count(10) + 1}"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return text, f"is not UTF-8 in line {data[: error.start].count(10) + 1}"
+    return text, ""
 
 
-def launches_of_file(session: Session, path: Path, root: Path, recipe: str | None = None) -> FileLaunches | None:
+def launches_of_file(session: Session, path: Path, root: Path, recipe: str | None = None, named: bool = False) -> FileLaunches | None:
     """The launches of a script or YAML file; None when it is none of our business.
 
-    `recipe` is what an override file is joined with when it does not say it itself.
+    `recipe` is what an override file is joined with when it does not say it itself. Of a file that is `named`
+    it is said when it cannot be read; others may be anybody's.
     """
     overlay = session.modules.overlay
-    text = read_text(path, overlay)
-    if text is None:
-        return None
+    text, wrong = _text_or_reason(path, overlay)
     absolute = os.path.realpath(path)
+    if text is None:
+        return FileLaunches(absolute, findings=[_broken(absolute, wrong, None)]) if named else None
     lookup = _lookup(root, Path(absolute).parent, overlay)
     if path.name.endswith(SHELL):
         if not may_launch(text):
             return None
+        if "NUL" in wrong:
+            return FileLaunches(absolute, findings=[_broken(absolute, wrong, None)])
         reading = read_script(text, absolute, source_of=lookup)
         found = FileLaunches(absolute, findings=list(shell_findings(reading)))
         specs: Sequence[LaunchSpec] = reading.launches
@@ -83,6 +98,8 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
         if not may_concern(text):
             return None
         document = read_yaml_file(text, absolute, _reader(overlay), lookup)
+        if wrong and document.shape != "none":
+            return FileLaunches(absolute, findings=[_broken(absolute, wrong, None)])
         found = FileLaunches(absolute)
         if document.error is not None and document.shape != "none":
             found.findings.append(_broken(absolute, document.error.reason, document.error.span))

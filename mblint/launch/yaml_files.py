@@ -95,7 +95,7 @@ def read_yaml_file(
     try:
         documents = source.read_yaml(text, path)
     except source.YamlError as error:
-        if _has_sections(_TOP_KEY.findall(text)) and _FIELD.search(text):
+        if _COMMENT.search(text) or (_has_sections(_TOP_KEY.findall(text)) and _FIELD.search(text)):
             reading.shape, reading.error = "overrides", OmegaError(error.reason, error.span)
         return reading
     _comment(reading, text)

@@ -233,8 +233,12 @@ def scalar_value(node: Scalar, schema: Schema = "omegaconf") -> Any:
     try:
         build = getattr(_constructor(), f"construct_yaml_{tag}")
         return build(yaml.ScalarNode(_TAG + tag, node.text))
-    except (ValueError, KeyError, yaml.YAMLError):
-        raise YamlError(f"{node.text!r} is not a YAML {tag}", node.span) from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, yaml.YAMLError):
+        raise YamlError(f"{_short(node.text)!r} is not a YAML {tag}", node.span) from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 # ------------------------------------------------------------------ mappings

@@ -178,15 +178,12 @@ def test_an_internal_error_is_one_line_and_a_report_file(
     monkeypatch,
     error: BaseException,  # type: ignore[no-untyped-def]
 ) -> None:
-    import tempfile
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     broken(error)
     assert main(["settings"]) == 3
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert f"internal error: {type(error).__name__}" in err
-    (report,) = tmp_path.glob("mblint-crash-*.txt")
+    (report,) = (tmp_path / "cache" / "crashes").glob("mblint-crash-*.txt")
     assert str(report) in err
     text = report.read_text()
     assert f"mblint {__version__}" in text
@@ -200,12 +197,7 @@ def test_an_internal_error_without_a_place_for_the_report(
     capsys,
     monkeypatch,  # type: ignore[no-untyped-def]
 ) -> None:
-    import tempfile
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(tempfile, "mkstemp", full)
+    monkeypatch.setenv("MBLINT_CACHE_DIR", "/dev/null/cache")
     broken(KeyError("x"))
     assert main(["settings"]) == 3
     assert "KeyError: 'x'" in capsys.readouterr().err
