@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -44,6 +46,7 @@ class Server(LanguageServer):
         """URI of a document -> what was found for it in files that are not open, by their URI."""
         self.lenses: dict[str, list[Any]] = {}
         self.told: set[str] = set()
+        self.asked_to_stop = False
         self._disk: dict[str, tuple[Stamp, Lines | None]] = {}
 
     # --- documents -------------------------------------------------------------------------------------------------
@@ -52,7 +55,8 @@ class Server(LanguageServer):
     def encoding(self) -> Encoding:
         """What the client's columns count."""
         chosen = self.server_capabilities.position_encoding
-        return chosen.value if isinstance(chosen, types.PositionEncodingKind) else "utf-16"
+        name = str(getattr(chosen, "value", chosen) or "utf-16")
+        return "utf-8" if name == "utf-8" else "utf-32" if name == "utf-32" else "utf-16"
 
     @property
     def documents(self) -> dict[str, Document]:
@@ -232,6 +236,11 @@ class Server(LanguageServer):
             self.crashed(error)
             return None
 
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """What the client sent cannot be used, or a handler failed: for the log, not for a window in front of the text."""
+        with contextlib.suppress(Exception):
+            self.window_log_message(types.LogMessageParams(types.MessageType.Warning, f"mblint: {type(error).__name__}: {error}"))
+
     def crashed(self, error: BaseException) -> None:
         """A fault of mblint's own: noted in the client's log with the report's place, once for each text."""
         from mblint.crash import one_line, write_report
@@ -263,10 +272,11 @@ def serve(options: Options) -> None:
     sys.stdout = sys.stderr  # what anything prints must not end up between messages
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     server = make(options)
-    try:
-        server.start_io(sys.stdin.buffer, output)
-    finally:
-        server.worker.close()
+    server.start_io(sys.stdin.buffer, output)
+    server.worker.close()
+    # Taking down all that was evaluated, object by object, would take seconds; nothing is left to be written.
+    sys.stderr.flush()
+    os._exit(0 if server.asked_to_stop else 1)
 
 
 def make(options: Options) -> Server:

@@ -204,16 +204,27 @@ def _yaml(
     if match is None or not _is_override_file(document.text, line, state):
         return None
     parents = yaml_parents(list(lines), line, len(match["indent"]))
-    with _resolved(project, shown_launches(state)[:1]) as resolved:
-        if resolved is None:
-            return None
-        owner = section_of(resolved, ".".join(parents))
+    with _with_section(project, shown_launches(state)[:1], ".".join(parents)) as owner:
         if value is not None:
             info = _field(owner, value["key"])
             return _values(enum_values(info), value["word"], column, end) if info is not None else None
         if owner is None or key is None:
             return None
         return Choices(tuple(_keys(fields_of(owner), ": ", _section_ending(len(key["indent"])))), column - len(key["word"]), end)
+
+
+@contextmanager
+def _with_section(project: Project, launches: Sequence[Launch], path: str) -> Iterator[Instance | None]:
+    """A section of the launch; of its recipe alone where the file, as it is being written, has just emptied it; else of a plain
+    config."""
+    tries = [*launches, *(Launch(launch.recipe) for launch in launches if launch.recipe is not None), Launch(None)]
+    for launch in tries:
+        with _resolved(project, [launch]) as resolved:
+            owner = section_of(resolved, path) if resolved is not None else None
+            if owner is not None:
+                yield owner
+                return
+    yield None
 
 
 def _section_ending(indent: int) -> str:

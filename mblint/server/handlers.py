@@ -67,6 +67,7 @@ def _life(server: Server) -> None:
 
     @server.feature(types.SHUTDOWN)
     def shutdown(params: Any = None) -> None:
+        server.asked_to_stop = True
         for timer in server.timers.values():
             timer.cancel()
         server.worker.close()

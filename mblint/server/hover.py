@@ -131,28 +131,28 @@ def _of_launch(project: Project, launch: Launch, key: str) -> str:
     with evaluated(project, launch) as resolved:
         if resolved is None:
             return ""
-        section = key.rpartition(".")[0]
         value = resolved.get(key)
         if value is ABSENT:
             return _section(project, resolved, key)
-        info = field_of(resolved, key)
-        lines = [_title(key, info, section)]
+        lines = [_title(key, field_of(resolved, key))]
         written = resolved.written(key)
-        effective = value
         who = _short(launch)
         lines.append(f"`{_value(written)}` in {who}" if written is not ABSENT else f"not set by {who}")
-        if not isinstance(written, Unknown) and not _same(written, effective):
+        if not isinstance(written, Unknown) and not _same(written, value):
             by = [write for write in resolved.all_writes(key) if write.phase == PHASE_LAUNCH]
             place = f", written by {_place(project, by[-1].span.path, by[-1].span.line)}" if by else ""
-            lines.append(f"**after the launch path: `{_value(effective)}`**{place}")
+            lines.append(f"**after the launch path: `{_value(value)}`**{place}")
         lines += _writes(project, resolved, key)
-        memory = _memory(project, launch, resolved, key, value)
-        if memory:
-            lines.append(memory)
+        recorder = _Recorder(resolved)
+        now = own_memory(recorder, resolved.name)
+        failures = len(resolved.path.failures)
+    # One launch at a time: what upstream keeps in globals would tell the second that it is the second.
+    if key in recorder.read and now.total_bytes is not None:
+        lines.append(_memory(project, launch, now, key, value, failures))
     return "\n\n".join(lines)
 
 
-def _title(key: str, info: FieldInfo | None, section: str) -> str:
+def _title(key: str, info: FieldInfo | None) -> str:
     if info is None:
         return f"**{key}**"
     default = f" = `{_tick(info.default)}`" if info.default else ""
@@ -218,22 +218,17 @@ class _Recorder(Overlay):
         return super().written(key)
 
 
-def _memory(project: Project, launch: Launch, resolved: ResolvedLaunch, key: str, value: object) -> str:
-    """What the launch needs, and what it would need with other values of the key; "" where the key does not matter for it."""
-    recorder = _Recorder(resolved)
-    now = own_memory(recorder, resolved.name)
-    if key not in recorder.read or now.total_bytes is None:
-        return ""
+def _memory(project: Project, launch: Launch, now: LaunchMemory, key: str, value: object, failures: int) -> str:
+    """What the launch needs, and what it would need with other values of the key that bring no new failure."""
+    assert now.total_bytes is not None
     rows = []
-    failures = len(resolved.path.failures)
     for other in _others(value):
         with evaluated(project, replace(launch, set={**launch.set, key: other})) as changed:
             if changed is None or len(changed.path.failures) > failures or changed.path.stopped:
                 continue
-            then = own_memory(changed, resolved.name)
-        if then.total_bytes is None:
-            continue
-        rows.append(f"- with `{_value(other)}`: {then.total_bytes / GIB:.1f} GiB{_difference(now, then)}")
+            then = own_memory(changed, launch.id)
+        if then.total_bytes is not None:
+            rows.append(f"- with `{_value(other)}`: {then.total_bytes / GIB:.1f} GiB{_difference(now, then)}")
     capacity = f" of {now.capacity.low_gib:.1f} GiB" if now.capacity is not None else " GiB"
     head = f"memory of the fullest GPU: {now.total_bytes / GIB:.1f}{capacity} ({_groups(now)})"
     return "\n".join([head, *rows])
