@@ -5,7 +5,8 @@ This is where the parts meet: discovery, evaluation, the launch path, the judges
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,12 +26,13 @@ from mblint.judging.reach import agreeing
 from mblint.launch import path as launch_path
 from mblint.launch.discover import recipe_functions
 from mblint.launch.resolved import ResolvedLaunch, Write
-from mblint.launch.run import MAX_PATHS, CannotEvaluate, Launch, apply_changes, find_recipe, on_heap, parent_of, paths_of
+from mblint.launch.run import MAX_PATHS, CannotEvaluate, Launch, apply_changes, find_recipe, on_heap, parent_of
 from mblint.launch.session import Session
 from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
 
 if TYPE_CHECKING:
+    from mblint.report.model import MemoryLine
     from mblint.review.base import Review
 
 UNREADABLE = ("MB901", "unreadable-file")
@@ -73,6 +75,8 @@ class Checked:
     verdicts: list[Verdict] = field(default_factory=list)
     file_findings: list[Finding] = field(default_factory=list)
     files: int = 0
+    memory: list[MemoryLine] = field(default_factory=list)
+    """The estimates of the launches, where a report shows them."""
     crashed: bool = False
 
     @property
@@ -128,6 +132,9 @@ class Checker:
         """Evaluate one launch and judge it; what goes wrong becomes a finding."""
         if self.review is not None:
             self.review.ensure(self, [launch])
+        verdicts: list[Verdict] = []
+        problems: list[CannotEvaluate] = []
+        pending: list[list[bool]] = [[]]
         try:
             while pending and len(verdicts) < MAX_PATHS and len(problems) < MAX_FAILED_PATHS:
                 decisions = pending.pop(0)
@@ -153,12 +160,30 @@ class Checker:
         decisions: list[bool],
         observe: Callable[[ResolvedLaunch], None] | None,
         changes: Mapping[str, Any] | None = None,
+        taken: list[bool] | None = None,
     ) -> Verdict:
-        with on_heap(self.session, launch, decisions) as resolved:
+        """Judge one way through a recipe; `taken` receives the branches that it took. Raises CannotEvaluate."""
+        with self._on_heap(launch, decisions, taken) as resolved:
             if changes is not None:
                 apply_changes(self.session, resolved.cfg, changes)
             self._run_path(launch, resolved)
             return self._judged(launch, id_, resolved, observe)
+
+    @contextmanager
+    def _on_heap(self, launch: Launch, decisions: list[bool], taken: list[bool] | None = None) -> Iterator[ResolvedLaunch]:
+        """A launch on the heap, and the branches on unknown values that its recipe took, also when it raises."""
+        machine = self.session.machine
+        machine.path_taken = []
+        entered = False
+        try:
+            with on_heap(self.session, launch, decisions) as resolved:
+                entered = True
+                if taken is not None:
+                    taken += [choice for _, choice, _ in machine.path_taken]
+                yield resolved
+        finally:
+            if not entered and taken is not None:
+                taken += [choice for _, choice, _ in machine.path_taken]
 
     def _run_path(self, launch: Launch, resolved: ResolvedLaunch) -> None:
         resolved.remember_written()
@@ -203,26 +228,26 @@ class Checker:
 
         Unlike judge_launch it goes each way once, and proves no fixes. Raises CannotEvaluate where it does not judge.
         """
-        machine = self.session.machine
         verdicts: list[Verdict] = []
         pending: list[list[bool]] = [[]]
         gone, failed = 0, 0
         while pending and gone < MAX_PATHS and failed < MAX_FAILED_PATHS:
             decisions = pending.pop(0)
+            taken: list[bool] = []
             try:
-                with on_heap(self.session, launch, decisions) as resolved:
-                    taken = [choice for _, choice, _ in machine.path_taken]
+                with self._on_heap(launch, decisions, taken) as resolved:
                     self._run_path(launch, resolved)
                     if judged:
                         verdicts.append(self._judged(launch, launch.id, resolved, observe))
                     else:
                         observe(resolved)
+                gone += 1
             except CannotEvaluate as problem:
-                taken = [choice for _, choice, _ in machine.path_taken]
                 if not decisions and not taken:
                     if judged:
                         return self._not_evaluated(launch, launch.id, problem)
                     raise
+                failed += 1
             pending += [[*taken[:index], not taken[index]] for index in range(len(decisions), len(taken))]
         if not verdicts:
             return None
@@ -241,13 +266,11 @@ class Checker:
         for finding in verdict.findings:
             if finding.older:
                 findings.append(replace(finding, fixes=()))  # not to be shown
-                gone += 1
                 continue
             if len(finding.fixes) == 1 and not self.lone_proven:
                 findings.append(finding)
                 continue
             good = []
-                failed += 1
             for fix in finding.fixes:
                 try:
                     after = judged(self._judge_way(launch, verdict.id, decisions, None, fix.changes))

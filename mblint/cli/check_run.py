@@ -21,8 +21,8 @@ from mblint.findings import SEVERITY_ORDER, Finding
 from mblint.launch.lines import read_launches
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
-from mblint.ruleset.load import load_rules
 from mblint.read.span import Span
+from mblint.ruleset.load import load_rules
 from mblint.selection import Selection
 from mblint.workers import spread
 
@@ -121,13 +121,13 @@ class Collected:
 def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> Collected:
     """Find all launches below the paths, in the sources that the session has now."""
     from mblint.cli.matrix import settings_launches
+    from mblint.crash import internal_finding
 
     found = Collected()
     names: list[str] = []
     session = checker.session
     for path, named in source_files(paths, loaded.settings.exclude, loaded.root, session.modules.overlay):
         # Hooks name every file that changed; those that cannot hold a recipe are not theirs to complain about.
-    from mblint.crash import internal_finding
         if (not named or getattr(args, "allow_empty", False)) and not may_concern(path, session.modules.overlay):
             continue
         found.files.append(path)
@@ -141,8 +141,7 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
         except Exception as failure:  # a fault of ours costs one file, not the run
             found.problems.append(internal_finding(failure, "read this file", whole_file(path)))
             continue
-        found.fresh.append((os.path.realpath(path), recipes))
-        names += recipes
+        names += [name for name, _ in recipes]
     found.launches = [with_arguments(args, loaded, Launch(name)) for name in names]
     if any(path.is_dir() for path in paths):
         # Single files, as a hook names them, are judged by themselves.
@@ -181,8 +180,10 @@ def check_paths(
 
 def described_launches(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: Sequence[Path], found: Collected) -> None:
     """Add the launches of scripts and YAML files below the paths, and what is found in their own text."""
+    from mblint.crash import internal_finding
     from mblint.launch.from_files import launch_files, launches_of_file
 
+    named = {str(path) for path in paths if not path.is_dir()}
     for path in launch_files(paths, loaded.settings.exclude, loaded.root, checker.session.modules.overlay):
         try:
             file = launches_of_file(checker.session, path, loaded.root, named=str(path) in named)
@@ -197,6 +198,11 @@ def described_launches(args: argparse.Namespace, loaded: Loaded, checker: Checke
             complete = [with_arguments(args, loaded, launch) for launch in file.launches]
             found.launches += complete
             found.described += [(file.path, launch) for launch in complete]
+
+
+def whole_file(path: Path) -> Span:
+    """The place of what concerns a file as a whole."""
+    return Span(os.path.realpath(path), 1, 1, 1, 1)
 
 
 def exit_code(args: argparse.Namespace, loaded: Loaded, findings: Sequence[Finding]) -> int:
@@ -252,7 +258,6 @@ def _write(args: argparse.Namespace, result: Any) -> None:
         with open(path, "w", encoding="utf-8", newline="\n") as handle:
             renderer(name)(result, handle)
     if args.quiet > 1:
-    from mblint.crash import internal_finding
         return
     if args.statistics:
         from mblint.report.statistics import render_statistics
@@ -264,11 +269,6 @@ def _write(args: argparse.Namespace, result: Any) -> None:
         renderer(name)(result, sys.stdout, color=wants_color(args.color, sys.stdout), verbose=bool(args.verbose))  # type: ignore[call-arg]
     else:
         renderer(name)(result, sys.stdout)
-
-
-def whole_file(path: Path) -> Span:
-    """The place of what concerns a file as a whole."""
-    return Span(os.path.realpath(path), 1, 1, 1, 1)
 
 
 __all__: list[Any] = ["check_paths", "run"]
