@@ -40,9 +40,9 @@ STEP = "gradients cast for the optimizer step"
 COPIED = "states copied for the optimizer step"
 
 # Held against measured runs the estimate was within 4 % wherever the same parts were measured. Elsewhere the
-# formulas are read from source alone; published peaks of such runs were met within 12 %.
+# formulas are read from source alone; published peaks of such runs were met within 14 % (docs/memory.md).
 _MEASURED_ERROR = 0.05
-_UNMEASURED_ERROR = 0.12
+_UNMEASURED_ERROR = 0.14
 # Parameters can be counted: the state of measured runs was met within 1.6 % (2.5 % from unstated defaults).
 _STATE_ERROR = 0.03
 # Without expandable segments the gaps between segments are lost: the allocator's reservation exceeded its peak by up to
@@ -160,7 +160,7 @@ def _measured(inputs: Inputs) -> bool:
     """Whether runs with these parts of the model and the training set-up have been held against the
     estimate."""
     attention = {kind.attention for kind in inputs.model.layers}
-    moe = inputs.model.moe
+    moe, precision = inputs.model.moe, inputs.precision
     return not (
         inputs.approximated
         or attention - {"gqa"}
@@ -170,6 +170,12 @@ def _measured(inputs: Inputs) -> bool:
         or inputs.offload.modules
         or inputs.model.predicted
         or inputs.model.post_norms
+        or inputs.model.clamped
+        or inputs.model.unfused_attention
+        or inputs.training.overlap_expert_comm
+        or inputs.optimizer.kind not in ("adam", "adamw")
+        or precision.primary_weights
+        or precision.quantization in ("mxfp8", "nvfp4", "custom")
         or (moe is not None and (moe.dispatcher == "flex" or moe.capacity or inputs.peft is not None))
     )
 
