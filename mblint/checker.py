@@ -15,7 +15,8 @@ from mblint.errors import UserError
 from mblint.evaluate.modules import Module, SourceError
 from mblint.evaluate.site import Site
 from mblint.evaluate.values import FunctionValue
-from mblint.findings import Finding
+from mblint.facts.view import View
+from mblint.findings import Finding, MemoryLine
 from mblint.fix.layers import Layer, layers_of
 from mblint.fix.prove import Judged, objection
 from mblint.judge import Judgement, Undecided, judge, merge
@@ -32,7 +33,6 @@ from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
 
 if TYPE_CHECKING:
-    from mblint.report.model import MemoryLine
     from mblint.review.base import Review
 
 UNREADABLE = ("MB901", "unreadable-file")
@@ -66,6 +66,8 @@ class Verdict:
     fix_inputs: FixInputs | None = None
     label: str = ""
     """What reports call it, where that is not the recipe's name."""
+    memory: MemoryLine | None = None
+    """What the fullest GPU needs, where it was estimated on the way and the GPU's capacity is known."""
 
 
 @dataclass
@@ -75,8 +77,6 @@ class Checked:
     verdicts: list[Verdict] = field(default_factory=list)
     file_findings: list[Finding] = field(default_factory=list)
     files: int = 0
-    memory: list[MemoryLine] = field(default_factory=list)
-    """The estimates of the launches, where a report shows them."""
     crashed: bool = False
 
     @property
@@ -200,10 +200,13 @@ class Checker:
         code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved)]
         judgement: Judgement = judge(resolved, self.rules)
         judged = list(judgement.findings)
+        memory = None
         if self.memory_rules and not outcome.failures and not any(finding.outcome == "fails" for finding in judged):
             # Whether it fits is asked of launches that start; the estimate is the dearest fact there is.
-            sized = judge(resolved, self.memory_rules)
+            view = View(resolved)
+            sized = judge(resolved, self.memory_rules, view=view)
             judged += sized.findings
+            memory = memory_line(view, launch.label or resolved.name)
         if outcome.failures or (outcome.stopped is None and not outcome.undecided):
             judged = agreeing(judged, outcome)
         findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
@@ -221,7 +224,7 @@ class Checker:
         verdict = _verdict(findings, undecided, decided)
         ordered = tuple(sorted(findings, key=_order))
         inputs = fix_inputs(resolved, ordered, launch) if self.fixes == "plan" else None
-        return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs, launch.label)
+        return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs, launch.label, memory=memory)
 
     def survey(self, launch: Launch, judged: bool, observe: Callable[[ResolvedLaunch], None]) -> Verdict | None:
         """Evaluate a launch and its launch path, show each way through it to `observe`, and judge it if asked to.
@@ -321,6 +324,17 @@ class Checker:
         verdict = self.judge_launch(launch, launch.id or name, observe)
         function = find_recipe(self.session, name)
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
+
+
+def memory_line(view: View, launch: str) -> MemoryLine | None:
+    """The estimate that judging made, as a line of a summary."""
+    found, gpu = view.memory, view.resolved.gpu
+    if found is None or found.total_bytes is None or not isinstance(gpu, str):
+        return None
+    from mblint.facts.memory.capacity import CAPACITIES, GIB
+
+    capacity = CAPACITIES.get(gpu.lower())
+    return MemoryLine(launch, gpu.lower(), found.total_bytes, round(capacity.low_gib * GIB)) if capacity is not None else None
 
 
 def _needs_estimate(rule: Rule) -> bool:

@@ -67,3 +67,13 @@ class Finding:
     help_url: str | None = None
     older: bool = False
     """The base of the change under review had it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLine:
+    """The estimate for a launch, bytes, of the worst pipeline stage."""
+
+    launch: str
+    gpu: str
+    estimated: int
+    capacity: int

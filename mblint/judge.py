@@ -42,9 +42,10 @@ class Judgement:
     undecided: tuple[Undecided, ...]
 
 
-def judge(resolved: Resolved, rules: Iterable[Rule], select: Callable[[Rule], bool] | None = None) -> Judgement:
-    """Judge a launch by the rules (those that `select` accepts), in the order of the rules."""
-    view = View(resolved)
+def judge(resolved: Resolved, rules: Iterable[Rule], select: Callable[[Rule], bool] | None = None, view: View | None = None) -> Judgement:
+    """Judge a launch by the rules (those that `select` accepts), in the order of the rules. `view` is one of this launch that the
+    caller wants to look at afterwards."""
+    view = view or View(resolved)
     findings: list[Finding] = []
     undecided: list[Undecided] = []
     replaced: set[str] = set()

@@ -14,7 +14,7 @@ from mblint.checker import Checked
 from mblint.findings import Finding
 from mblint.fixing import with_edits
 from mblint.launch.session import Session
-from mblint.report.model import CheckedLaunch, Doubt, MemoryLine, Report, RuleText
+from mblint.report.model import CheckedLaunch, Doubt, Report, RuleText
 from mblint.ruleset.pages import page_urls
 from mblint.ruleset.rule import Rule
 from mblint.shown import relative
@@ -57,7 +57,6 @@ def build_report(
     keep: Callable[[Finding], bool] = lambda finding: True,
     known: KnownFindings | None = None,
     files: Iterable[Path] = (),
-    memory: Sequence[MemoryLine] = (),
     edits: bool = True,
     docs_url: str | None = None,
 ) -> Report:
@@ -94,7 +93,7 @@ def build_report(
         suppressed=tuple(outcome.suppressed),
         rules={rule.id: rule_text(rule, pages.get(rule.id)) for rule in rules if any(f.rule == rule.id for f in kept)},
         versions={**session.versions, "upstream": session.upstream.pair},
-        memory=tuple(memory),
+        memory=tuple(verdict.memory for verdict in checked.verdicts if verdict.memory is not None),
         source=source,
         root=str(root),
         files=checked.files,

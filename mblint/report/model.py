@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from mblint.findings import SEVERITY_ORDER, Finding, Fix
+from mblint.findings import SEVERITY_ORDER, Finding, Fix, MemoryLine
 from mblint.fingerprint import plain, subject
 from mblint.read.span import Span
 from mblint.shown import relative
@@ -47,16 +47,6 @@ class RuleText:
     outcome: str
     help: str
     help_url: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryLine:
-    """The estimate for a launch, for the job summary; bytes, of the worst pipeline stage."""
-
-    launch: str
-    gpu: str
-    estimated: int
-    capacity: int
 
 
 @dataclass(frozen=True, slots=True)
