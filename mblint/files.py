@@ -11,7 +11,10 @@ from pathlib import Path
 from mblint.settings import DEFAULT_EXCLUDE
 
 _CONCERNS = re.compile(rb"ConfigContainer|megatron[./]bridge|_config\b")
-OTHERS = (".sh", ".bash", ".sbatch", ".slurm", ".sub", ".yaml", ".yml", ".yaml-template", ".tpl")
+SHELL = (".sh", ".bash", ".sbatch", ".slurm", ".sub")
+YAML = (".yaml", ".yml")
+OTHER_TEXT = (".yaml-template", ".tpl")
+OTHERS = (*SHELL, *YAML, *OTHER_TEXT)
 """Names of files that are not read as Python, even when they are named."""
 MAX_SNIFFED = 5_000_000
 
@@ -101,3 +104,26 @@ def may_concern(path: Path, overlay: Mapping[str, bytes | str | None] | None = N
         return _CONCERNS.search(path.read_bytes()) is not None
     except OSError:
         return True
+
+
+def is_launch_file(path: Path) -> bool:
+    """Whether the name is that of a file that may describe launches."""
+    return path.name.endswith(OTHERS)
+
+
+def launch_files(
+    paths: Sequence[Path], exclude: Sequence[str], root: Path, overlay: Mapping[str, bytes | str | None] | None = None
+) -> Iterator[Path]:
+    """Scripts and YAML files below the paths, sorted; with an overlay's put in, and without those that it says are not there."""
+    seen: set[str] = set()
+    for path in walk(paths, exclude, root, is_launch_file):
+        real = os.path.realpath(path)
+        seen.add(real)
+        if not overlay or overlay.get(real, b"") is not None:
+            yield path
+    tops = [os.path.realpath(path) for path in paths if path.is_dir()]
+    for name, text in sorted((overlay or {}).items()):
+        if text is None or name in seen or not is_launch_file(Path(name)):
+            continue
+        if any(name.startswith(top + os.sep) for top in tops) and not excluded(Path(name), exclude, root):
+            yield Path(name)

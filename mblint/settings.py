@@ -213,6 +213,8 @@ class Settings:
     """GPU type, where neither the recipe nor the launch says it."""
     estimate: bool | None = None
     """Whether memory is estimated: by default where all that it needs is known."""
+    cache: bool = True
+    """Whether results of earlier runs are used and kept, in the user's cache folder."""
     launches: tuple[Launch, ...] = ()
     """The launches to judge, in addition to each recipe as it is."""
 

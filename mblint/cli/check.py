@@ -36,6 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_launch(parser)
 
     group = parser.add_argument_group("files")
+    group.add_argument(
+        "--recipe", dest="of", metavar="RECIPE", help="the recipe that YAML files of overrides belong to, where they do not say it"
+    )
     group.add_argument("--exclude", action=Words, metavar="GLOBS", help="files and folders not to check")
     group.add_argument("--stdin-filename", type=Path, metavar="FILE", help="name of the file whose text is on standard input")
 
@@ -97,6 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="estimate memory; default: where all inputs are known",
     )
+    group.add_argument("--no-cache", action="store_true", help="neither use nor keep results of earlier runs")
     group.add_argument("-j", "--jobs", type=positive, metavar="N", help="processes; default: by the amount of work")
     add_common(parser)
 

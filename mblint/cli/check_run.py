@@ -6,8 +6,8 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,7 @@ from mblint.cli.common_run import existing, open_session, with_arguments
 from mblint.cli.review_run import mark_older, open_review, prepare
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
-from mblint.files import may_concern, source_files
+from mblint.files import launch_files, may_concern, source_files
 from mblint.findings import SEVERITY_ORDER, Finding
 from mblint.launch.lines import read_launches
 from mblint.launch.run import Launch
@@ -27,6 +27,7 @@ from mblint.selection import Selection
 from mblint.workers import spread
 
 if TYPE_CHECKING:
+    from mblint.cache.results import Results
     from mblint.review.base import Review
     from mblint.settings_file import Loaded
 
@@ -114,11 +115,15 @@ class Collected:
     rows: list[Launch] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
+    remembered: dict[str, Any] = field(default_factory=dict)
+    """Verdicts of an earlier run that still hold, by recipe."""
+    fresh: list[tuple[str, list[str]]] = field(default_factory=list)
+    """Files (real paths) without such, and their recipes."""
     described: list[tuple[str, Launch]] = field(default_factory=list)
     """Those of the launches that a script or YAML file describes, with its real path."""
 
 
-def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path]) -> Collected:
+def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path], results: Results | None = None) -> Collected:
     """Find all launches below the paths, in the sources that the session has now."""
     from mblint.cli.matrix import settings_launches
     from mblint.crash import internal_finding
@@ -131,8 +136,14 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
         if (not named or getattr(args, "allow_empty", False)) and not may_concern(path, session.modules.overlay):
             continue
         found.files.append(path)
+        held = results.find(path) if results is not None else None
+        if held is not None:
+            session.place(os.path.realpath(path))
+            found.remembered.update(held.results)
+            names += held.recipes
+            continue
         try:
-            recipes = checker.recipes_of(path)
+            recipes = [name for name, _ in checker.recipes_of(path)]
         except SourceError as error:
             found.problems.append(unreadable(error))
             continue
@@ -141,7 +152,8 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
         except Exception as failure:  # a fault of ours costs one file, not the run
             found.problems.append(internal_finding(failure, "read this file", whole_file(path)))
             continue
-        names += [name for name, _ in recipes]
+        found.fresh.append((os.path.realpath(path), recipes))
+        names += recipes
     found.launches = [with_arguments(args, loaded, Launch(name)) for name in names]
     if any(path.is_dir() for path in paths):
         # Single files, as a hook names them, are judged by themselves.
@@ -157,36 +169,90 @@ def check_paths(
     """Judge every recipe below the paths, against the base of a change if one is under review; the files that were looked at."""
     from mblint.launch.session import with_deep_stack
 
-    found = with_deep_stack(lambda: collect(args, loaded, checker, paths))
+    results = None if review is not None else results_of(args, loaded, checker)
+    found = with_deep_stack(lambda: collect(args, loaded, checker, paths, results))
     checked = Checked(file_findings=found.problems)
     launches = found.launches
     if review is not None:
         with_deep_stack(lambda: prepare(review, checker, launches, found.rows, found.described))
         if review.judged:
             checked.file_findings = [mark_older(review, finding, of_file=True) for finding in checked.file_findings]
+    plain = len(launches) - len(found.rows) - len(found.described)
+    known = {index for index in range(plain) if launches[index].recipe in found.remembered}
 
-    def work(part: Sequence[Launch]) -> list[Verdict | None]:
+    def work(part: Sequence[int]) -> list[tuple[int, Any]]:
         if review is not None:
-            review.ensure(checker, part)
-        return [
-            checker.judge_launch(launch, launch.id) if launch.spec is not None else checker.judge_recipe(launch.recipe or "", launch)
-            for launch in part
-        ]
+            review.ensure(checker, [launches[index] for index in part])
+        done: list[tuple[int, Any]] = [(index, judged_one(checker, launches[index])) for index in part]
+        return done if results is None else [*done, (-1, results.seen())]
 
-    checked.verdicts = [verdict for verdict in spread(launches, work, args.jobs) if verdict is not None]
+    judged: dict[int, Verdict | None] = {index: found.remembered[launches[index].recipe or ""] for index in known}
+    consulted: set[str] = set()
+    modules: set[str] = set()
+    for index, result in spread([index for index in range(len(launches)) if index not in known], work, args.jobs):
+        if index >= 0:
+            judged[index] = result
+        else:
+            consulted |= result[0]
+            modules |= result[1]
+    if results is not None:
+        by_name = {launches[index].recipe: judged[index] for index in range(plain)}
+        remember(results, found, by_name, consulted, modules)
+    checked.verdicts = [verdict for index in range(len(launches)) if (verdict := judged[index]) is not None]
     checked.files = len(found.files)
     return checked, found.files
+
+
+def judged_one(checker: Checker, launch: Launch) -> Verdict | None:
+    """The verdict of a launch; None for a function that only looked like a recipe."""
+    return checker.judge_launch(launch, launch.id) if launch.spec is not None else checker.judge_recipe(launch.recipe or "", launch)
+
+
+def results_of(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> Results | None:
+    """The memory of earlier runs, where this run may use it: files as they are on disk, and nothing under review."""
+    without = getattr(args, "no_cache", False) or not loaded.settings.cache
+    if without or checker.session.modules.overlay or args.fix or args.fix_only or args.diff:
+        return None
+    from mblint.cache.results import Results
+
+    settings = loaded.settings
+    packs = [(rule.id, rule.path, sorted(rule.data.items(), key=str)) for rule in checker.all_rules if settings.extend_rules]
+    given = (sorted(args.set), args.world_size, args.gpu, checker.fixes, checker.lone_proven, str(loaded.root), Path.cwd())
+    return Results(checker.session, (replace(settings, cache=True), given, packs))
+
+
+def remember(
+    results: Results, found: Collected, verdicts: Mapping[str | None, Verdict | None], consulted: set[str], modules: set[str]
+) -> None:
+    """Keep the verdicts of the files that were judged now, but those that hang on the time that was there."""
+    from mblint.cache.results import Remembered
+
+    kept = []
+    for path, recipes in found.fresh:
+        own = {name: verdicts[name] for name in recipes if name in verdicts}
+        if not any(verdict is not None and is_passing(verdict) for verdict in own.values()):
+            kept.append((path, Remembered(tuple(recipes), own)))
+    if kept:
+        results.keep(kept, consulted, modules)
+
+
+def is_passing(verdict: Verdict) -> bool:
+    """Whether a result may be another one the next time: mblint failed, or a budget of time was used up."""
+    texts = [finding.message for finding in verdict.findings if finding.rule == "MB904"]
+    texts += [doubt.because for doubt in verdict.undecided]
+    return any(finding.rule == "MB900" for finding in verdict.findings) or any(" seconds" in text for text in texts)
 
 
 def described_launches(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: Sequence[Path], found: Collected) -> None:
     """Add the launches of scripts and YAML files below the paths, and what is found in their own text."""
     from mblint.crash import internal_finding
-    from mblint.launch.from_files import launch_files, launches_of_file
 
     named = {str(path) for path in paths if not path.is_dir()}
     for path in launch_files(paths, loaded.settings.exclude, loaded.root, checker.session.modules.overlay):
+        from mblint.launch.from_files import launches_of_file  # the readers of shell and YAML, where there is such a file
+
         try:
-            file = launches_of_file(checker.session, path, loaded.root, named=str(path) in named)
+            file = launches_of_file(checker.session, path, loaded.root, getattr(args, "of", None), named=str(path) in named)
         except UserError:
             raise
         except Exception as failure:

@@ -99,6 +99,9 @@ class Absent:
     def __repr__(self) -> str:
         return "ABSENT"
 
+    def __reduce__(self) -> str:
+        return "ABSENT"  # the one instance, in other processes too
+
     def __bool__(self) -> bool:
         raise TypeError("truth of an absent value")
 

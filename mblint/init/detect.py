@@ -101,7 +101,7 @@ def _recipes(root: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _scripts(root: Path) -> Iterator[str]:
-    from mblint.launch.from_files import SHELL
+    from mblint.files import SHELL
     from mblint.launch.script import may_launch
 
     for file in walk([root], (), root, lambda path: path.name.endswith(SHELL)):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mblint.evaluate.modules import SourceError
 from mblint.evaluate.unknown import Unknown
+from mblint.files import SHELL
 from mblint.findings import Finding
 from mblint.launch.entry import training_functions
 from mblint.launch.from_spec import recipe_of
@@ -20,9 +21,6 @@ from mblint.launch.spec import LaunchSpec
 from mblint.launch.yaml_files import may_concern, read_yaml_file
 from mblint.read.span import Span
 
-SHELL = (".sh", ".bash", ".sbatch", ".slurm", ".sub")
-YAML = (".yaml", ".yml")
-OTHER_TEXT = (".yaml-template", ".tpl")
 MAX_BYTES = 2_000_000
 
 Overlay = Mapping[str, bytes | str | None]
@@ -38,11 +36,6 @@ class FileLaunches:
     findings: list[Finding] = field(default_factory=list)
     understood: int = 0
     not_understood: int = 0
-
-
-def is_launch_file(path: Path) -> bool:
-    """Whether the name is that of a file that may describe launches."""
-    return path.name.endswith((*SHELL, *YAML, *OTHER_TEXT))
 
 
 def read_text(path: Path, overlay: Overlay | None = None) -> str | None:
@@ -121,7 +114,7 @@ def launch_of_spec(session: Session, spec: LaunchSpec, path: str, root: Path) ->
     program = _program(session, spec, path, root)
     if program is not None:
         # The program applies its own words; what they would override is no business of the launcher.
-        recipe, spec = program, replace(spec, recipe=None, overrides=(), files=())
+        recipe, spec = program, replace(spec, recipe=None, overrides=(), files=(), counted=spec.coverage())
     elif spec.program is not None:
         spec = replace(spec, program=None)
     shown = os.path.relpath(path, root) if path.startswith(str(root)) else path
@@ -185,21 +178,3 @@ def _broken(path: str, reason: str, span: Span | None) -> Finding:
         rule="MB901", name="unreadable-file", severity="error", outcome="note", message=f"cannot be used: {reason}",
         span=span or Span(path, 1, 1, 1, 1),
     )  # fmt: skip
-
-
-def launch_files(paths: Sequence[Path], exclude: Sequence[str], root: Path, overlay: Overlay | None = None) -> Iterable[Path]:
-    """Scripts and YAML files below the paths, sorted; with an overlay's put in, and without those that it says are not there."""
-    from mblint.files import excluded, walk
-
-    seen: set[str] = set()
-    for path in walk(paths, exclude, root, is_launch_file):
-        real = os.path.realpath(path)
-        seen.add(real)
-        if not overlay or overlay.get(real, b"") is not None:
-            yield path
-    tops = [os.path.realpath(path) for path in paths if path.is_dir()]
-    for name, text in sorted((overlay or {}).items()):
-        if text is None or name in seen or not is_launch_file(Path(name)):
-            continue
-        if any(name.startswith(top + os.sep) for top in tops) and not excluded(Path(name), exclude, root):
-            yield Path(name)

@@ -37,6 +37,8 @@ class PathOutcome:
     """Why the path could not be evaluated to its end, if so."""
     no_source: bool = False
     """It was not evaluated at all, since there is no source: rules alone judge then."""
+    parts: set[str] = field(default_factory=set)
+    """What was evaluated after the runtime update: "initialize", "layers", "scheduler"."""
 
 
 def install(session: Session) -> None:
@@ -121,7 +123,7 @@ def run_path(session: Session, cfg: Instance) -> PathOutcome:
     try:
         outcome.stopped = _evaluate(machine, update, [cfg])
         if outcome.stopped is None:
-            outcome.stopped = _after_update(session, cfg)
+            outcome.stopped = _after_update(session, cfg, outcome)
     finally:
         machine.phase, machine.go_on = before
         outcome.failures = list(machine.failures)
@@ -131,18 +133,22 @@ def run_path(session: Session, cfg: Instance) -> PathOutcome:
     return outcome
 
 
-def _after_update(session: Session, cfg: Instance) -> str | None:
-    """Groups, layers and scheduler; each on its own, so that one that cannot be evaluated does not hide the others."""
+def _after_update(session: Session, cfg: Instance, outcome: PathOutcome) -> str | None:
+    """Groups, layers and scheduler; each on its own, so that one that cannot be evaluated does not hide the others.
+
+    After a failed check they are left out: values that it left in an impossible state say nothing about what comes then.
+    """
     machine = session.machine
     stopped: str | None = None
     initialize = _function(session, INITIALIZE)
-    # Values that a failed check left in an impossible state say nothing about what comes after it.
-    failed = bool(machine.failures)
-    if initialize is not None and not failed:
+    if initialize is not None and not machine.failures:
+        outcome.parts.add("initialize")
         stopped = _evaluate(machine, initialize, [cfg])
     if not machine.failures:
+        outcome.parts.add("layers")
         stopped = _layers(session, cfg) or stopped
     if not machine.failures:
+        outcome.parts.add("scheduler")
         stopped = _scheduler(session, cfg) or stopped
     return stopped
 

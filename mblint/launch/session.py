@@ -69,6 +69,8 @@ class Session:
         self.machine = Machine(self.modules, self.world)
         machine = self.machine
         self.recipes = HeldRecipe(machine)
+        self.names: dict[str, str] = {}
+        """Names of modules that files under check were given, with their real paths."""
         self.modules.execute = lambda module, statement: run_module_statement(machine, module, statement)
         self.versions = dict(versions)
         if upstream.bridge:
@@ -80,7 +82,10 @@ class Session:
         self.program_folders: list[str] = []
         """Where the program that is evaluated looks for files that it names: beside itself, beside what starts it."""
         tokenizers.install(machine)
-        providers.install(machine, upstream.bridge or "", self.project)
+        models = providers.install(machine, upstream.bridge or "", self.project).source
+        self.models_folder = models.cache
+        self.consulted = models.consulted
+        """Paths beside modules that evaluations looked at, whether something was there or not."""
         self._install_overrides()
 
     def _install_overrides(self) -> None:
@@ -119,15 +124,21 @@ class Session:
     def module_of(self, path: Path, data: bytes | str | None = None) -> Module:
         """The module of a file, under the name by which others import it. Raises SourceError."""
         resolved = os.path.realpath(path)
+        return self.modules.load_file(self.place(resolved), resolved, data)
+
+    def place(self, resolved: str) -> str:
+        """The name of a file's module (real path); its folder becomes one that modules are looked for in."""
         name, root = module_name(resolved, self.exists)
         if root not in self.modules.roots:
             self.modules.roots.insert(0, root)
             self.modules.forget_missing()
         held = self.modules.loaded.get(name)
-        if isinstance(held, Module) and held.path != resolved:
+        owner = held.path if isinstance(held, Module) else self.names.get(name, resolved)
+        if owner != resolved:
             # Two scripts of one name in different folders: the second goes by its path.
-            name = f"{name}@{resolved}"
-        return self.modules.load_file(name, resolved, data)
+            return f"{name}@{resolved}"
+        self.names[name] = resolved
+        return name
 
     def exists(self, path: str) -> bool:
         """Whether a file is there, as the overlay has it."""
@@ -137,6 +148,7 @@ class Session:
     def data_of(self, path: str) -> bytes:
         """The content of any file, an overlay's in place of that on disk. Raises OSError."""
         resolved = os.path.realpath(path)
+        self.consulted.add(resolved)
         if resolved in self.modules.overlay:
             held = self.modules.overlay[resolved]
             if held is None:

@@ -60,7 +60,7 @@ class Reach:
         found: set[str] = set()
         own, _ = module_name(path, session.exists)
         package = own if path.endswith("/__init__.py") else own.rpartition(".")[0]
-        for name in _imported(tree, package):
+        for name in imported_names(tree, package):
             found.update(self._located(name, os.path.dirname(path)))
         return found, any(name in text for name in self.data_names)
 
@@ -80,7 +80,7 @@ class Reach:
         return self._files[key]
 
 
-def _imported(tree: ast.Module, package: str) -> set[str]:
+def imported_names(tree: ast.Module, package: str) -> set[str]:
     """Dotted names that a module imports, and those that may be submodules of them."""
     names: set[str] = set()
     for node in ast.walk(tree):

@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from mblint.evaluate.source import split_lines
-from mblint.launch.from_files import is_launch_file
+from mblint.files import is_launch_file
 from mblint.read.span import Span
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]

@@ -72,6 +72,8 @@ class ModelSource:
     cache: str | None = None
     """The Hugging Face hub cache; None: not asked."""
     held: dict[tuple[str, str | None], ModelFacts] = field(default_factory=dict)
+    consulted: set[str] = field(default_factory=set)
+    """Files and folders that were looked at, whether they are there or not."""
 
     def facts(self, name: str, subfolder: str | None = None) -> ModelFacts:
         """What is known of a model by Hugging Face id or folder. `subfolder`: where in it config.json is."""
@@ -84,16 +86,24 @@ class ModelSource:
     def _find(self, name: str, subfolder: str | None) -> ModelFacts:
         tail = os.path.join(subfolder, "config.json") if subfolder else "config.json"
         if os.path.isabs(name):
+            self.consulted.add(os.path.join(name, tail))
             if not os.path.isdir(name):
                 return ModelFacts(None, reason=f"there is no folder {name}")
             return read_config(os.path.join(name, tail))
         for root in self.roots:
             folder = os.path.realpath(os.path.join(root, name))
-            if folder.startswith(os.path.realpath(root) + os.sep) and os.path.isdir(folder):
+            if not folder.startswith(os.path.realpath(root) + os.sep):
+                continue
+            self.consulted.add(os.path.join(folder, tail))
+            if os.path.isdir(folder):
                 return read_config(os.path.join(folder, tail))
         if not _ID.fullmatch(name):
             return ModelFacts(None, reason=f"{name} is neither a folder of this project nor a Hugging Face id")
+        if self.cache is not None:
+            folder = model_folder(self.cache, name)
+            self.consulted.update(os.path.join(folder, part) for part in ("snapshots", os.path.join("refs", "main")))
         if self.cache is not None and (path := cached_config(self.cache, name, tail)) is not None:
+            self.consulted.add(path)
             found = read_config(path)
             if found.config is not None:
                 return found
@@ -103,9 +113,14 @@ class ModelSource:
         return ModelFacts(record["config"], record["source"], record["confidence"])
 
 
+def model_folder(cache: str, name: str) -> str:
+    """The folder of a model in a hub cache."""
+    return os.path.join(cache, "models--" + name.replace("/", "--"))
+
+
 def cached_config(cache: str, name: str, tail: str = "config.json") -> str | None:
     """The config.json of a model in a hub cache: of the revision `main`, else of the last one by name."""
-    folder = os.path.join(cache, "models--" + name.replace("/", "--"))
+    folder = model_folder(cache, name)
     snapshots = os.path.join(folder, "snapshots")
     try:
         revisions = sorted(os.listdir(snapshots))

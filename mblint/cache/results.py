@@ -1,0 +1,79 @@
+"""What is remembered of one checked file: the recipes that it defines, and the result of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mblint.cache.codec import NotPlain, decode, encode
+from mblint.cache.identity import digest, tool_stamp, upstream_stamp
+from mblint.cache.inputs import Closure, States
+from mblint.cache.store import Store
+from mblint.evaluate.modules import Module
+from mblint.launch.session import Session
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """`recipes` are the names that the file defines, `results` what was found by name (None: it was no recipe)."""
+
+    recipes: tuple[str, ...]
+    results: Mapping[str, Any]
+
+
+class Results:
+    """The memory of one run. `parts` names everything that results depend on beside the tool, the release and the files."""
+
+    def __init__(self, session: Session, parts: Iterable[Any], store: Store | None = None) -> None:
+        self.session = session
+        self.store = store or Store()
+        self.states = States()
+        self.consulted: set[str] = set()
+        """Paths that any evaluation of this run looked at beside modules: data files, architectures of models."""
+        facts = session.facts
+        self.key = digest(
+            (
+                VERSION, tool_stamp(), upstream_stamp(session.upstream), sorted(session.versions.items()), sorted(facts.missing_packages),
+                session.project, session.modules.roots, session.models_folder, *parts,
+            )
+        )  # fmt: skip
+
+    def _name(self, path: str) -> str:
+        return digest((self.key, path))
+
+    def find(self, path: Path) -> Remembered | None:
+        """What is known of a file, if nothing that it depends on has changed."""
+        data = self.store.get(self._name(os.path.realpath(path)))
+        held = decode(data) if data is not None else None
+        if not isinstance(held, tuple) or len(held) != 3:
+            return None
+        states, recipes, results = held
+        if not isinstance(states, dict) or not self.states.same(states):
+            return None
+        return Remembered(recipes, results)
+
+    def seen(self) -> tuple[set[str], set[str]]:
+        """(paths that this process consulted, project modules that it loaded), for a process that hands its results over."""
+        session = self.session
+        loaded = {m.path for m in session.modules.loaded.values() if isinstance(m, Module) and session.in_project(m.path)}
+        return set(session.consulted), loaded
+
+    def keep(self, found: Sequence[tuple[str, Remembered]], consulted: set[str], loaded: set[str]) -> None:
+        """Remember the results of files (real paths), with all that the run's evaluations looked at."""
+        closure = Closure(self.session)
+        reached = {path: closure.of(path) for path, _ in found}
+        # What no import statement names was found by evaluating: any of the files may have done that.
+        hidden = loaded - {file for files, _ in reached.values() for file in files}
+        for path, remembered in found:
+            files, absent = reached[path]
+            states = self.states.record(files | absent | hidden | consulted)
+            try:
+                self.store.put(self._name(path), encode((states, remembered.recipes, dict(remembered.results))))
+            except NotPlain:
+                continue
+        self.store.sweep()
