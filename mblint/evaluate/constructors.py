@@ -217,6 +217,8 @@ def type_of(value: Any) -> Any:
         return BuiltinClass(dict)
     if isinstance(value, (str, int, float, bool, list, dict, tuple, set, frozenset, range, bytes, type(None))):
         return BuiltinClass(type(value))
+    if isinstance(value, ClassValue) and (value.is_enum or value.opaque):
+        return Unknown("a metaclass")
     if isinstance(value, (ClassValue, BuiltinClass)):
         return BuiltinClass(type)
     if isinstance(value, External):

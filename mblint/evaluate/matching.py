@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mblint.evaluate import operators as ops
@@ -11,6 +11,7 @@ from mblint.evaluate.compiler import Context
 from mblint.evaluate.control import branch_on_unknown
 from mblint.evaluate.expressions import compile_condition, compile_expression
 from mblint.evaluate.frames import Exec, Frame
+from mblint.evaluate.joining import MUTABLE
 from mblint.evaluate.names import compile_name
 from mblint.evaluate.objects import get_attribute, is_instance
 from mblint.evaluate.subscripts import find_key
@@ -43,10 +44,9 @@ def compile_match(context: Context, node: ast.Match) -> Exec:
         for index in range(start, len(cases)):
             matches, guard, body = cases[index]
             answer = matches(frame, value)
+            matched = answer
             if answer is True and guard is not None:
                 answer = guard(frame)
-            elif answer is not False and answer is not True and guard is not None and guard(frame) is False:
-                answer = False
             if answer is True:
                 return body(frame)
             if answer is not False:
@@ -54,8 +54,22 @@ def compile_match(context: Context, node: ast.Match) -> Exec:
                 def others(inner: Frame, index: int = index) -> Any:
                     return run_from(index + 1, value, inner)
 
-                return branch_on_unknown(machine, frame, answer, body, others, site)
+                chosen = body
+                if guard is not None and matched is not True:
+                    chosen = guarded(guard, body, others)
+                return branch_on_unknown(machine, frame, answer, chosen, others, site)
         return None
+
+    def guarded(guard: Exec, body: Exec, others: Exec) -> Exec:
+        """A case that may match: its guard is asked on that side only."""
+
+        def run(inner: Frame) -> Any:
+            answer = guard(inner)
+            if type(answer) is Unknown:
+                return branch_on_unknown(machine, inner, answer, body, others, site)
+            return body(inner) if answer else others(inner)
+
+        return run
 
     return lambda frame: run_from(0, subject(frame), frame)
 
@@ -102,18 +116,14 @@ def _sequence(context: Context, pattern: ast.MatchSequence) -> Matches:
 
     def matches(frame: Frame, value: Any) -> Any:
         if type(value) is Unknown:
-            for part in parts:
-                if part is not None:
-                    part(frame, like(value))
-            if bind is not None:
-                bind(frame, like(value))
-            return like(value)
+            return _loosely(frame, value, parts, bind)
         if not isinstance(value, (list, tuple, range)):
             return False
         if isinstance(value, range):
             value = list(value)
         elif ops.has_rest(value):
-            return Unknown("a sequence of unknown length")
+            reach = tuple(element for element in value if isinstance(element, MUTABLE))
+            return _loosely(frame, Unknown("a sequence of unknown length", reach=reach), parts, bind)
         if len(value) < fewest or (star is None and len(value) != fewest):
             return False
         if star is None:
@@ -136,6 +146,16 @@ def _sequence(context: Context, pattern: ast.MatchSequence) -> Matches:
     return matches
 
 
+def _loosely(frame: Frame, value: Unknown, parts: Sequence[Matches | None], bind: Any) -> Unknown:
+    """A value that may fit: the names of the pattern stand for parts of it that are not known."""
+    for part in parts:
+        if part is not None:
+            part(frame, like(value))
+    if bind is not None:
+        bind(frame, like(value))
+    return like(value)
+
+
 def _mapping(context: Context, pattern: ast.MatchMapping) -> Matches:
     machine = context.machine
     keys = [compile_expression(context, key) for key in pattern.keys]
@@ -144,7 +164,7 @@ def _mapping(context: Context, pattern: ast.MatchMapping) -> Matches:
 
     def matches(frame: Frame, value: Any) -> Any:
         if type(value) is Unknown:
-            return like(value)
+            return _loosely(frame, value, parts, bind)
         if not isinstance(value, dict):
             return False
         answers: list[Any] = []
@@ -186,7 +206,7 @@ def _class(context: Context, pattern: ast.MatchClass) -> Matches:
         elif positional:
             names = _match_args(cls)
             if names is None or len(names) < len(positional):
-                return Unknown("a class pattern whose attributes are not known")
+                return _loosely(frame, Unknown("a class pattern whose attributes are not known"), positional, None)
             pairs = [*zip(names, positional, strict=False), *pairs]
         for name, part in pairs:
             held = get_attribute(machine, value, name, site, frame, MISSING)
