@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from pathlib import PurePosixPath
 from typing import Any
 
 from mblint.evaluate.library.objects import library_class
@@ -194,7 +195,7 @@ def _pathlib(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any
     unknown = known(texts)
     if unknown is not None or not all(isinstance(text, str) for text in texts):
         return unknown if unknown is not None else Unknown("a path")
-    return path_object(machine, posixpath.normpath(posixpath.join(*texts)) if texts else ".")
+    return path_object(machine, str(PurePosixPath(*texts)))
 
 
 def path_object(machine: Machine, text: str) -> Instance:
