@@ -9,11 +9,10 @@ from typing import Any, Final
 ALLOWED: Final = {
     "mblint.checker": ("FixInputs", "Verdict"),
     "mblint.evaluate.unknown": ("ABSENT", "Unknown"),
-    "mblint.findings": ("Finding", "Fix", "Related", "TextEdit"),
+    "mblint.findings": ("Finding", "Fix", "MemoryLine", "Related", "TextEdit"),
     "mblint.fix.layers": ("Layer",),
     "mblint.judge": ("Undecided",),
     "mblint.launch.resolved": ("Write",),
-    "mblint.report.model": ("MemoryLine",),
     "mblint.read.span": ("Span",),
     "builtins": ("frozenset", "set"),
 }

@@ -112,7 +112,7 @@ def test_a_config_of_a_model_is_an_input(project: Path) -> None:
     (project / "tiny" / "config.json").write_text(json.dumps(config))
     (project / "sizes.py").write_text(MODEL)
     _, text = check(project)  # 12 layers, 4 stages, 3 chunks
-    assert "checked 1 launch" in text and "MB203" not in text
+    assert "checked 2 launches" in text and "MB203" not in text
     (project / "tiny" / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 16}))
     assert "MB203" in check(project)[1]
 
