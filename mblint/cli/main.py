@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "upstream": "fetch, list and remove the Megatron-Bridge source that is judged against",
     "settings": "show the settings that hold here",
     "init": "set mblint up in a repository: settings, commit hook, workflow",
+    "completion": "print the completion script of a shell",
 }
 """Name -> what it does; each is a module of this package with `configure(parser)` and `run(args)`."""
 
@@ -38,6 +39,7 @@ EPILOG = """examples:
   mblint explain recipes/my_70b.py --key 'model.*parallel*'
   mblint rule MB203                             what a rule means, with examples
   mblint upstream fetch 0.6.2                   the source that `check` judges against
+  mblint init                                   settings, commit hook and workflow for a repository
 
 exit codes: 0 clean, 1 findings, 2 wrong usage or settings, 3 internal error, 4 nothing to check
 """
