@@ -263,7 +263,7 @@ def _lora(events: Events, launch: LaunchFacts) -> Iterator[Cause]:
         ("LoRA and sequence parallel are on, sequence_parallel_input_regather is not",),
         ("see whether peft.sequence_parallel_input_regather is on, and whether targets include linear_qkv or linear_fc1",),
         (
-            "peft.sequence_parallel_input_regather=true",
+            "cfg.peft.sequence_parallel_input_regather = True, in the recipe: overrides do not reach peft",
             "without effect on row-parallel and expert adapters, with TP 1, CUDA graphs, CPU activation offload, or full and mlp recompute",
         ),
     )

@@ -86,6 +86,6 @@ def _agreeing(verdict: Verdict | None, check: Check | None, raised: Raised) -> I
 
 
 def _fix(title: str, changes: dict[str, object], cost: str | None) -> str:
-    from mblint.wayout.changed import override_lines
+    from mblint.wayout.changed import assignment_lines, override_lines
 
-    return f"{title}: {' '.join(override_lines(changes))}" + (f" ({cost})" if cost else "")
+    return f"{title}: {' '.join([*override_lines(changes), *assignment_lines(changes)])}" + (f" ({cost})" if cost else "")

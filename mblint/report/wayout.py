@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mblint.facts.memory.capacity import GIB
 from mblint.shown import neutral
-from mblint.wayout.changed import environment, override_lines
+from mblint.wayout.changed import assignment_lines, environment, override_lines
 
 if TYPE_CHECKING:
     from mblint.launch.run import Launch
@@ -67,6 +67,7 @@ def _answer_lines(number: int, answer: Answer) -> list[str]:
         lines.append(f"       needs {changes['world_size']} GPUs")
     lines += [f"       export {key}={shlex.quote(value)}" for key, value in environment(changes).items()]
     lines += [f"       {shlex.quote(line) if '[' in line else line}" for line in override_lines(changes)]
+    lines += [f"       in the recipe: {line}" for line in assignment_lines(changes)]
     lines += [f"     costs ({step.family}): {step.cost.line}" for step in answer.candidate.steps]
     lines += [f"     also: {neutral(note)}" for note in answer.warnings]
     if answer.undecided:
@@ -116,6 +117,7 @@ def _answer_entry(answer: Answer) -> dict[str, Any]:
         "title": " + ".join(step.title for step in answer.candidate.steps),
         "families": [step.family for step in answer.candidate.steps],
         "overrides": override_lines(changes),
+        "assignments": assignment_lines(changes),
         "changes": {key: value for key, value in changes.items() if not key.startswith("env.") and key != "world_size"},
         "environment": environment(changes),
         "world_size": changes.get("world_size"),

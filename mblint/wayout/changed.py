@@ -21,8 +21,19 @@ def override_text(value: object) -> str:
 
 
 def override_lines(changes: Mapping[str, object]) -> list[str]:
-    """Ready `key=value` arguments; what is not a key of the configuration is left out."""
-    return [f"{key}={override_text(value)}" for key, value in changes.items() if is_key(key)]
+    """Ready `key=value` arguments; what is not a key that the command line reaches is left out."""
+    return [f"{key}={override_text(value)}" for key, value in changes.items() if is_key(key) and not assigned_only(key)]
+
+
+def assignment_lines(changes: Mapping[str, object]) -> list[str]:
+    """Ready statements for a recipe that returns `cfg`: for keys that the command line does not reach."""
+    return [f"cfg.{key} = {value!r}" for key, value in changes.items() if assigned_only(key)]
+
+
+def assigned_only(key: str) -> bool:
+    """Whether only code can set a key: an adapter can be called, and upstream leaves what can be called out of the
+    configuration that overrides are merged into (`training/utils/omegaconf_utils.py`)."""
+    return key.startswith("peft.")
 
 
 def environment(changes: Mapping[str, object]) -> dict[str, str]:
@@ -39,7 +50,7 @@ def changed_launch(launch: Launch, changes: Mapping[str, object]) -> Launch:
     """The launch as it would be with the changes.
 
     Where a recipe is started by name the keys are given as arguments of the command line, exactly as they are
-    printed; a launch that a script describes takes them as assignments.
+    printed; those that it does not reach, and all of a launch that a script describes, are assigned.
     """
     keys = {key: value for key, value in changes.items() if is_key(key)}
     env = environment(changes)
@@ -52,7 +63,7 @@ def changed_launch(launch: Launch, changes: Mapping[str, object]) -> Launch:
     assigned = {key: value for key, value in launch.set.items() if key not in keys}
     if launch.spec is None:
         fields["overrides"] = (*launch.overrides, *override_lines(keys))
-        fields["set"] = assigned
+        fields["set"] = {**assigned, **{key: value for key, value in keys.items() if assigned_only(key)}}
     else:
         fields["set"] = {**assigned, **keys}
     return replace(launch, **fields)

@@ -7,6 +7,7 @@ estimate of the configuration that results. Only that decides.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from mblint.checker import Checker, Verdict
 from mblint.facts.memory.capacity import GIB, Judgement, judge
 from mblint.facts.memory.estimate import Estimate, estimate
 from mblint.facts.memory.reading import Overlay
+from mblint.findings import Finding
 from mblint.launch import path as launch_path
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch, on_heap
@@ -166,14 +168,14 @@ def _full(
     before = _Before(result.verdict)
     result.stands_in_the_way = before.failing
     families: dict[str, int] = {}
-    barred: list[Candidate] = []
+    barred: list[frozenset[tuple[str, str]]] = []
     for candidate in promising:
         if len(result.answers) >= answers:
             break
         last = candidate.steps[-1].family if candidate.steps else ""
         if families.get(last, 0) >= _A_FAMILY or any(candidate.costs_more_than(other.candidate) for other in result.answers):
             continue
-        if any(candidate.costs_more_than(other) for other in barred):
+        if _barred(candidate, barred):
             continue
         more = "world_size" in candidate.changes
         if more and sum("world_size" in answer.candidate.changes for answer in result.answers) >= _MORE_GPUS:
@@ -182,15 +184,31 @@ def _full(
             result.stopped = "not every promising combination was judged: " + ("time ran out" if late() else f"{judged} were")
             break
         result.judged += 1
-        answer, why = _judge(checker, launch, goal, result.base, before, candidate)
+        answer, why, keys = _judge(checker, launch, goal, result.base, before, candidate)
         if answer is None:
-            # A single remedy that is refused is refused in company too.
-            if len([step for step in candidate.steps if step.rank]) <= 1 and "more than" not in why:
-                barred.append(candidate)
+            if keys:
+                barred.append(_refused_part(candidate, keys))
             result.refused.setdefault(" + ".join(step.title for step in candidate.steps), why)
             continue
         families[last] = families.get(last, 0) + 1
         result.answers.append(answer)
+
+
+def _refused_part(candidate: Candidate, keys: frozenset[str]) -> frozenset[tuple[str, str]]:
+    """What of a refused candidate will be refused in any company: (key, value), or (key, "") for any value.
+
+    Those steps that set keys of the refusal. Of one step alone only these values are; of several it is that they come
+    together.
+    """
+    steps = [step for step in candidate.steps if keys & set(step.changes)]
+    if len(steps) == 1:
+        return frozenset((key, repr(value)) for key, value in steps[0].changes.items() if key in keys)
+    return frozenset((key, "") for step in steps for key in step.changes if key in keys)
+
+
+def _barred(candidate: Candidate, barred: Sequence[frozenset[tuple[str, str]]]) -> bool:
+    changes = candidate.changes
+    return any(part and all(key in changes and value in ("", repr(changes[key])) for key, value in part) for part in barred)
 
 
 class _Before:
@@ -209,8 +227,8 @@ def _judge(
     base: Sized,
     before: _Before,
     candidate: Candidate,
-) -> tuple[Answer | None, str]:
-    """The answer, or why it is none."""
+) -> tuple[Answer | None, str, frozenset[str]]:
+    """The answer, or why it is none, and which keys of the candidate a finding names for that."""
     seen: list[Sized] = []
 
     def observe(resolved: ResolvedLaunch) -> None:
@@ -220,25 +238,34 @@ def _judge(
     for finding in verdict.findings:
         failing = f"{finding.rule} {finding.message}"
         if finding.outcome == "fails" and failing not in before.failing:
-            return None, f"it does not start: {failing}"
+            return None, f"it does not start: {failing}", _named(finding, candidate)
         if finding.severity == "error" and (finding.rule, "error") not in before.said:
-            return None, f"it brings {finding.rule}: {finding.message}"
+            return None, f"it brings {finding.rule}: {finding.message}", _named(finding, candidate)
+    nothing: frozenset[str] = frozenset()
     if verdict.verdict == "undecided" and before.decided:
-        return None, "whether it starts could not be decided"
+        return None, "whether it starts could not be decided", nothing
     if not seen:
-        return None, "it could not be evaluated"
+        return None, "it could not be evaluated", nothing
     worst = max(seen, key=lambda sized: sized.total_bytes)
     if worst.estimate.missing or not goal.met(worst.judgement):
         return (
             None,
             f"with all that follows it needs {worst.total_bytes / GIB:.1f} GiB, more than the goal leaves",
+            nothing,
         )
     notes = [
         f"{finding.rule} {finding.name}: {finding.message}"
         for finding in verdict.findings
         if finding.severity == "warning" and (finding.rule, "warning") not in before.said and finding.rule not in _CAPACITY_RULES
     ]
-    return Answer(candidate, worst, base.total_bytes - worst.total_bytes, tuple(notes), verdict.verdict != "ok"), ""
+    return Answer(candidate, worst, base.total_bytes - worst.total_bytes, tuple(notes), verdict.verdict != "ok"), "", nothing
+
+
+def _named(finding: Finding, candidate: Candidate) -> frozenset[str]:
+    """Keys that the candidate changes and the finding is about."""
+    text = finding.message
+    words = set(re.findall(r"[A-Za-z_][\w.]*", text)) | set(finding.keys)
+    return frozenset(key for key in candidate.changes if key in words or key.rpartition(".")[2] in words)
 
 
 def _why_none(result: Result, promising: Sequence[Candidate]) -> str:

@@ -10,10 +10,13 @@ import pytest
 
 from mblint.cli.main import main
 from mblint.facts.memory.capacity import GIB
-from mblint.wayout.candidates import candidates
-from mblint.wayout.changed import override_lines
+from mblint.launch.run import Launch as LaunchOf
+from mblint.wayout.candidates import Candidate, candidates
+from mblint.wayout.changed import assignment_lines, changed_launch, override_lines
+from mblint.wayout.cost import MLP
 from mblint.wayout.goal import Goal, parse_goal
 from mblint.wayout.remedies import FAMILIES, Remedy, remedies
+from mblint.wayout.search import _barred, _refused_part
 from tests.facts.memory.conftest import PLAIN, Launch
 
 
@@ -118,6 +121,25 @@ def test_goals() -> None:
 def test_overrides_are_in_the_command_lines_grammar() -> None:
     changes = {"model.a": None, "model.b": ["mlp", "moe_act"], "model.c": True, "env.X": "1", "world_size": 8, "train.d": 2}
     assert override_lines(changes) == ["model.a=null", "model.b=[mlp,moe_act]", "model.c=true", "train.d=2"]
+
+
+def test_keys_of_adapters_are_assigned_in_the_recipe() -> None:
+    changes = {"peft.sequence_parallel_input_regather": True, "model.a": 1}
+    assert override_lines(changes) == ["model.a=1"]
+    assert assignment_lines(changes) == ["cfg.peft.sequence_parallel_input_regather = True"]
+    launch = changed_launch(LaunchOf("some:recipe", env={}), changes)
+    assert launch.overrides == ("model.a=1",) and launch.set == {"peft.sequence_parallel_input_regather": True}
+
+
+def test_what_was_refused_is_not_tried_again_in_company() -> None:
+    offload = Remedy("CPU offload", "", {"model.cpu_offloading": True, "model.cpu_offloading_num_layers": 4}, MLP)
+    stages = Remedy("PP", "", {"model.pipeline_model_parallel_size": 2}, MLP)
+    more = Remedy("PP", "", {"model.pipeline_model_parallel_size": 4}, MLP, 1)
+    both = _refused_part(Candidate((offload, stages)), frozenset({"model.cpu_offloading", "model.pipeline_model_parallel_size"}))
+    assert _barred(Candidate((offload, more)), [both])
+    assert not _barred(Candidate((more,)), [both]) and not _barred(Candidate((offload,)), [both])
+    alone = _refused_part(Candidate((offload, stages)), frozenset({"model.pipeline_model_parallel_size"}))
+    assert _barred(Candidate((stages,)), [alone]) and not _barred(Candidate((more,)), [alone])
 
 
 BIG = {
