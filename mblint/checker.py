@@ -29,6 +29,7 @@ from mblint.launch.discover import recipe_functions
 from mblint.launch.resolved import ResolvedLaunch, Write
 from mblint.launch.run import MAX_PATHS, CannotEvaluate, Launch, apply_changes, find_recipe, on_heap, parent_of
 from mblint.launch.session import Session
+from mblint.launch.spec import LaunchSpec
 from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
 
@@ -66,6 +67,8 @@ class Verdict:
     fix_inputs: FixInputs | None = None
     label: str = ""
     """What reports call it, where that is not the recipe's name."""
+    spec: LaunchSpec | None = None
+    """The script or YAML file's description of it."""
     memory: MemoryLine | None = None
     """What the fullest GPU needs, where it was estimated on the way and the GPU's capacity is known."""
 
@@ -151,7 +154,8 @@ class Checker:
             return self._crashed(launch, id_, error)
         if not verdicts:
             return self._not_evaluated(launch, id_, problems[0] if not pending else _some_ways(problems))
-        return verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not pending)
+        verdict = verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not pending)
+        return verdict if launch.spec is None else replace(verdict, spec=launch.spec.outline())
 
     def _judge_way(
         self,

@@ -81,8 +81,11 @@ class FileFixer:
         scope: Scope,
         shown: Shown = lambda findings, text_of: findings,
         held: Mapping[str, str] | None = None,
+        recipe: str | None = None,
     ) -> None:
-        """`scope` is what can see the file (itself included), `held` are texts that stand in place of other files."""
+        """`scope` is what can see the file (itself included), `held` are texts that stand in place of other files, `recipe` is
+        what files of overrides belong to."""
+        self.recipe = recipe
         self.checker = checker
         self.session: Session = checker.session
         self.complete, self.root, self.path, self.scope, self.shown = complete, root, path, scope, shown
@@ -149,7 +152,7 @@ class FileFixer:
         for row in self.scope.rows:
             yield checker.judge_launch(row, row.id)
         for path in self.scope.described:
-            file = launches_of_file(self.session, Path(path), self.root)
+            file = launches_of_file(self.session, Path(path), self.root, self.recipe)
             if file is not None:
                 findings += [finding for finding in file.findings if checker.select(finding.rule, finding.name)]
                 for launch in file.launches:

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mblint import __version__
-from mblint.checker import Checked
+from mblint.checker import Checked, Verdict
 from mblint.findings import Finding
-from mblint.fixing import with_edits
 from mblint.launch.session import Session
-from mblint.report.model import CheckedLaunch, Doubt, Report, RuleText
+from mblint.report.model import CheckedLaunch, Doubt, Report, RuleText, Started
 from mblint.ruleset.pages import page_urls
 from mblint.ruleset.rule import Rule
 from mblint.shown import relative
@@ -67,7 +66,12 @@ def build_report(
     pages = page_urls(rules, docs_url)
     findings = list(checked.file_findings)
     for verdict in checked.verdicts:
-        findings += with_edits(verdict, source, safe_only=not edits)
+        if verdict.fix_inputs is not None and any(finding.fixes for finding in verdict.findings):
+            from mblint.fixing import with_edits  # what edits texts, where there is something to edit
+
+            findings += with_edits(verdict, source, safe_only=not edits)
+        else:
+            findings += verdict.findings
     findings = [finding for finding in findings if not _ignored(finding, per_file_ignores or {}, root)]
     names = {rule.id: rule.name for rule in rules}
     undecided = {(doubt.rule, verdict.span.path) for verdict in checked.verdicts if verdict.span is not None for doubt in verdict.undecided}
@@ -86,12 +90,13 @@ def build_report(
         places = {verdict.label or verdict.recipe for verdict in checked.verdicts} | {relative(str(path), str(root)) for path in files}
         doubts = {(doubt.rule, verdict.label or verdict.recipe) for verdict in checked.verdicts for doubt in verdict.undecided}
         kept, baselined = known(kept, places, doubts)
+    found = {finding.rule for finding in kept}
     return Report(
         findings=tuple(replace(finding, help_url=pages[finding.rule]) if finding.rule in pages else finding for finding in kept),
-        launches=tuple(CheckedLaunch(v.id, v.label or v.recipe, v.verdict, v.span) for v in checked.verdicts),
+        launches=tuple(CheckedLaunch(v.id, v.label or v.recipe, v.verdict, v.span, _started(v)) for v in checked.verdicts),
         undecided=tuple(Doubt(v.label or v.recipe, d.rule, d.name, d.because) for v in checked.verdicts for d in v.undecided),
         suppressed=tuple(outcome.suppressed),
-        rules={rule.id: rule_text(rule, pages.get(rule.id)) for rule in rules if any(f.rule == rule.id for f in kept)},
+        rules={rule.id: rule_text(rule, pages.get(rule.id)) for rule in rules if rule.id in found},
         versions={**session.versions, "upstream": session.upstream.pair},
         memory=tuple(verdict.memory for verdict in checked.verdicts if verdict.memory is not None),
         source=source,
@@ -100,6 +105,11 @@ def build_report(
         baselined=baselined,
         tool_version=__version__,
     )
+
+
+def _started(verdict: Verdict) -> Started | None:
+    spec = verdict.spec
+    return None if spec is None else Started(spec.launcher, *spec.coverage(), spec.unread)
 
 
 def not_held_back(

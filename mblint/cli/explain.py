@@ -10,6 +10,7 @@ from mblint.errors import UserError
 EPILOG = """examples:
   mblint explain llama3_8b_pretrain_config --key 'model.*parallel*'
   mblint explain recipes/my_70b.py:my_70b_config --effective
+  mblint explain scripts/train.sh --key 'train.*' --key 'env_vars.*'
   mblint explain my_70b_config --diff llama3_70b_pretrain_config
   mblint explain my_70b_config --set model.num_layers=40 --format json --flat
   mblint explain --recipes-from names.txt --format json --flat
@@ -18,13 +19,15 @@ EPILOG = """examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
-    parser.usage = "mblint explain RECIPE [OPTIONS]"
+    parser.usage = "mblint explain RECIPE|FILE [OPTIONS]"
     parser.add_argument(
         "recipe",
         nargs="?",
         metavar="RECIPE",
-        help="a function name, package.module:function, FILE or FILE:function",
+        help="a function name, package.module:function, FILE or FILE:function; also a script or YAML file that describes a launch "
+        "(FILE:LINE where it describes several), or the name of a row in the settings",
     )
+    parser.add_argument("--recipe", dest="of", metavar="RECIPE", help="the recipe that a YAML file of overrides belongs to")
     parser.add_argument("--recipes-from", metavar="FILE", help="read recipe names from FILE, one a line; - is standard input")
     parser.add_argument(
         "--key",
@@ -42,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("--flat", action="store_true", help="plain dotted keys and values, nothing around them")
     add_launch(parser)
+    parser.add_argument("--no-cache", action="store_true", help="with --recipes-from: neither use nor keep results of earlier runs")
     add_common(parser)
 
 

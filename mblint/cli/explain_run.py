@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mblint.cli.common_run import existing, open_session, with_arguments
+from mblint.cli.named_launch import named_launch
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
 from mblint.evaluate.values import FunctionValue
@@ -23,6 +24,7 @@ from mblint.launch.session import Session, with_deep_stack
 from mblint.workers import spread
 
 if TYPE_CHECKING:
+    from mblint.cache.results import Results
     from mblint.settings_file import Loaded
 
 
@@ -43,12 +45,36 @@ def _recipes(args: argparse.Namespace) -> int:
     loaded, session = open_session(args, [])
     launch_path.install(session)
 
-    def work(part: Sequence[str]) -> list[str]:
-        return [json.dumps(recipe_entry(args, loaded, session, name)) for name in part]
+    results = _results_of(args, loaded, session)
+    held = {} if results is None else results.named(names)
 
-    entries = spread(names, work, None, few=100)
-    sys.stdout.write('{"recipes": [' + ",\n".join(entries) + "]}\n")
+    def work(part: Sequence[str]) -> list[tuple[str, Any]]:
+        done: list[tuple[str, Any]] = [(name, json.dumps(recipe_entry(args, loaded, session, name))) for name in part]
+        return done if results is None else [*done, ("", results.seen())]
+
+    seen: list[tuple[set[str], set[str]]] = []
+    fresh: dict[str, str] = {}
+    for name, found in spread([name for name in dict.fromkeys(names) if name not in held], work, None, few=100):
+        if name:
+            fresh[name] = found
+        else:
+            seen.append(found)
+    if results is not None and fresh:
+        lasting = {name: text for name, text in fresh.items() if " seconds" not in text}
+        results.keep_named(lasting, set().union(*(files for files, _ in seen)), set().union(*(modules for _, modules in seen)))
+    entries = {**held, **fresh}
+    sys.stdout.write('{"recipes": [' + ",\n".join(entries[name] for name in names) + "]}\n")
     return 0
+
+
+def _results_of(args: argparse.Namespace, loaded: Loaded, session: Session) -> Results | None:
+    """The memory of earlier runs of the same question."""
+    if getattr(args, "no_cache", False) or not loaded.settings.cache:
+        return None
+    from mblint.cache.results import Results
+
+    given = ("explain", sorted(args.set), args.world_size, args.gpu, str(loaded.root), Path.cwd())
+    return Results(session, (loaded.settings, given))
 
 
 def _read(name: str) -> str:
@@ -148,14 +174,13 @@ def shipped_recipe(session: Session, name: str) -> str | None:
 
 
 def _one(args: argparse.Namespace) -> int:
-    file = args.recipe.rpartition(":")[0] if ".py:" in args.recipe else args.recipe
-    paths = [Path(file)] if file.endswith(".py") and Path(file).exists() else []
+    file = args.recipe.rpartition(":")[0] if ":" in args.recipe else args.recipe
+    paths = [Path(file)] if Path(file).is_file() else []
     loaded, session = open_session(args, paths)
     launch_path.install(session)
 
     def work() -> int:
-        name = recipe_name(session, args.recipe)
-        launch = with_arguments(args, loaded, Launch(name))
+        launch = with_arguments(args, loaded, named_launch(loaded, session, args.recipe, args.of))
         try:
             if args.diff:
                 return _show_difference(args, loaded, session, launch)
@@ -163,7 +188,7 @@ def _one(args: argparse.Namespace) -> int:
                 resolved.remember_written()
                 if args.effective:
                     resolved.path = launch_path.run_path(session, resolved.cfg)
-                return _show(args, session, resolved)
+                return _show(args, session, resolved, launch)
         except CannotEvaluate as problem:
             place = f"{problem.span}: " if problem.span is not None else ""
             raise UserError(f"{place}{problem.message}") from None
@@ -175,14 +200,15 @@ def _wanted(args: argparse.Namespace, key: str) -> bool:
     return not args.key or any(fnmatch.fnmatch(key, pattern) for pattern in args.key)
 
 
-def _show(args: argparse.Namespace, session: Session, resolved: ResolvedLaunch) -> int:
+def _show(args: argparse.Namespace, session: Session, resolved: ResolvedLaunch, launch: Launch) -> int:
     config, unknown = resolved.flat()
     keys = [key for key in [*config, *unknown] if _wanted(args, key)]
     if args.key and not keys:
         raise UserError(f"no key matches {', '.join(args.key)}", "keys look like model.tensor_model_parallel_size")
     if args.format == "json":
         data: dict[str, Any] = {
-            "recipe": resolved.name,
+            "recipe": launch.recipe or resolved.name,
+            "launch": launch.label,
             "path": resolved.span.path if resolved.span else None,
             "line": resolved.span.line if resolved.span else None,
             "config": {key: config[key] for key in keys if key in config},
@@ -201,7 +227,7 @@ def _show(args: argparse.Namespace, session: Session, resolved: ResolvedLaunch) 
         return 0
     from mblint.report.explain_text import render_tree
 
-    render_tree(args, session, resolved, keys, config, unknown)
+    render_tree(args, session, resolved, launch, keys, config, unknown)
     return 0
 
 

@@ -13,13 +13,13 @@ from mblint.cli.check_run import exit_code, report
 from mblint.cli.common_run import with_arguments
 from mblint.cli.options import wants_color
 from mblint.evaluate.modules import Module
+from mblint.files import is_launch_file
 from mblint.findings import Finding, TextEdit
 from mblint.fix.apply import apply_edits, unified_diff
 from mblint.fix.prove import FixRun
 from mblint.fix.scope import Scope, dependents, reached
 from mblint.fix.write import NewText, read_source, write_files
 from mblint.fixing import FileFixer, with_edits
-from mblint.launch.from_files import is_launch_file
 from mblint.launch.run import Launch
 from mblint.launch.session import with_deep_stack
 from mblint.report.model import count_of
@@ -57,6 +57,7 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
                 reach[path],
                 shown=lambda findings, text_of: _shown(args, loaded, checker, findings, text_of),
                 held=held,
+                recipe=args.of,
             )
             originals[path] = fixer.original
             runs[path] = fixer.fixed(args.unsafe_fixes, lambda finding: _selected(checker, finding))

@@ -129,6 +129,29 @@ def _misused(line: Line, parts: Split, exact: bool) -> tuple[str, Span | None] |
 
 # ------------------------------------------------------------------ unified
 
+CONFIG_FILES = frozenset({"--config-file", "--config_file", "--config", "--yaml", "--conf"})
+
+
+def _config_files(line: Line, rest: Sequence[int]) -> tuple[tuple[FileRef, ...], list[int]]:
+    """YAML files among the words that the runner's table does not know. Runners of some releases, and copies of runners,
+    merge a file before the arguments; one that is not at hand is taken to do so too."""
+    files: list[FileRef] = []
+    left: list[int] = []
+    waiting: int | None = None
+    for index in rest:
+        word = line.words[index]
+        name, equals, value = word.chars.partition("=")
+        if waiting is not None and word.known and word.chars.endswith((".yaml", ".yml")) and index == waiting + 1:
+            left.pop()
+            files.append(FileRef(word.chars, line.spans[index]))
+            waiting = None
+        elif name in CONFIG_FILES and equals and word.known and value.endswith((".yaml", ".yml")):
+            files.append(FileRef(value, line.spans[index]))
+        else:
+            waiting = index if word.chars in CONFIG_FILES else None
+            left.append(index)
+    return tuple(files), left
+
 
 def infer_mode(recipe: str) -> str | None:
     """The training mode that a recipe's name tells (scripts/training/recipe_metadata.py)."""
@@ -148,7 +171,8 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
     """A launch by scripts/training/run_recipe.py."""
     parts = split(line.texts(), table)
     flags = given_flags(line, parts.found)
-    overrides, unread, refused = _rest(line, parts.rest, exact)
+    files, rest = ((), parts.rest) if exact else _config_files(line, parts.rest)
+    overrides, unread, refused = _rest(line, rest, exact)
     refused = _misused(line, parts, exact) or refused
     common: list[CliOverride] = []
     for dest, key in UNIFIED_FIELDS.items():
@@ -188,6 +212,7 @@ def unified_launch(base: LaunchSpec, line: Line, table: Table, exact: bool) -> L
         recipe_kwargs=kwargs,
         modules=(BENCHMARK, LIBRARY) if benchmark else (LIBRARY,),
         overrides=(*common, *overrides),
+        files=files,
         flags=flags,
         unread=unread,
         refused=refused,

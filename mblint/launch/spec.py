@@ -108,9 +108,18 @@ class LaunchSpec:
     foreign_resolvers: bool = False
     """The launcher registers OmegaConf resolvers of its own: what they give is unknown, not an error."""
 
+    counted: tuple[int, int] | None = None
+    """What `coverage` said before the words went to the program."""
+
+    def outline(self) -> LaunchSpec:
+        """What reports say of the launch, without the texts and trees that it was made from."""
+        return LaunchSpec(self.name, self.launcher, span=self.span, unread=self.unread, counted=self.coverage())
+
     def coverage(self) -> tuple[int, int]:
         """How many keys the launch gives whose value is known, and how many where it is not, or the key is
         not."""
+        if self.counted is not None:
+            return self.counted
         values = [o.unknown for o in self.overrides]
         values += [a.value if isinstance(a.value, Unknown) else None for a in self.assigns]
         unknown = sum(isinstance(value, Unknown) for value in values)

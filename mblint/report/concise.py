@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from mblint.report.full import label, write_lines
-from mblint.report.model import Group, Report, groups, is_fixable, summary_lines
+from mblint.report.model import Group, Report, groups, is_fixable, started_lines, summary_lines
 from mblint.report.stream import use_color, use_links
 from mblint.shown import neutral, shown_path
 
@@ -26,6 +26,7 @@ def render(report: Report, out: TextIO, *, color: bool | None = None, verbose: b
         for group in groups(report)
     ]
     if verbose:
+        lines += [[(neutral(line), "")] for line in started_lines(report)]
         lines += [
             [("not decided", "dim"), (neutral(f" {d.rule} {d.name}: {d.because} [{d.launch}]"), "")]
             for d in sorted(report.undecided, key=lambda d: (d.launch, d.rule, d.because))

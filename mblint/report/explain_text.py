@@ -7,8 +7,11 @@ import sys
 from typing import Any
 
 from mblint.cli.options import wants_color
-from mblint.launch.resolved import ResolvedLaunch
+from mblint.evaluate.unknown import Unknown
+from mblint.launch.resolved import ResolvedLaunch, Write
+from mblint.launch.run import Launch
 from mblint.launch.session import Session
+from mblint.report.model import LAUNCHERS
 from mblint.shown import neutral, relative
 
 
@@ -22,7 +25,13 @@ def _console(args: argparse.Namespace) -> Any:
 
 
 def render_tree(
-    args: argparse.Namespace, session: Session, resolved: ResolvedLaunch, keys: list[str], config: dict[str, Any], unknown: dict[str, str]
+    args: argparse.Namespace,
+    session: Session,
+    resolved: ResolvedLaunch,
+    launch: Launch,
+    keys: list[str],
+    config: dict[str, Any],
+    unknown: dict[str, str],
 ) -> None:
     """Values below their sections; what nobody set is shown only when a key was asked for, or with -v."""
     import os
@@ -31,12 +40,14 @@ def render_tree(
 
     console = _console(args)
     root = os.getcwd()
-    head = Text(resolved.name, style="bold")
+    head = Text(launch.label, style="bold")
     if isinstance(resolved.world_size, int):
         head.append(f"  {resolved.world_size} GPUs")
     if isinstance(resolved.gpu, str):
         head.append(f"  {resolved.gpu}")
     console.print(head)
+    for note in origin_lines(launch, root):
+        console.print(Text(neutral(note), style="dim"))
     section = None
     hidden = 0
     for key in keys:
@@ -69,12 +80,66 @@ def render_tree(
             text = Text(f"      {word} {place}", style="dim")
             if write.phase == 2:
                 text.append("  by the launch path", style="dim")
+            elif write.kind == "override":
+                text.append(f"  {layer_of(write, launch)}", style="dim")
             if number:
                 text.append(f"  {neutral(shown_value(write.value))}", style="dim")
             console.print(text)
+    for line in environment_lines(args, resolved, launch, root):
+        console.print(line)
     if hidden:
         console.print(Text(f"{hidden} more keys have their class's default; -v shows them, --key GLOB picks some", style="dim"))
     console.print(Text(session.upstream.pair, style="dim"))
+
+
+def environment_lines(args: argparse.Namespace, resolved: ResolvedLaunch, launch: Launch, root: str) -> list[Any]:
+    """The environment that the process gets, where a script or manifest sets one: each variable with who sets it."""
+    import fnmatch
+
+    from rich.text import Text
+
+    if launch.spec is None or not launch.spec.env:
+        return []
+    lines = []
+    for name, value in sorted(resolved.env.items()):
+        if args.key and not any(fnmatch.fnmatch(f"{head}.{name}", pattern) for pattern in args.key for head in ("env", "env_vars")):
+            continue
+        line = Text(f"  {name}")
+        if isinstance(value, Unknown):
+            line.append(f" unknown: {neutral(value.reason)}", style="yellow")
+        else:
+            line.append(" = ").append(neutral(shown_value(value)), style="green")
+        lines.append(line)
+        for number, write in enumerate(reversed(resolved.origins(f"env_vars.{name}"))):
+            place = f"{relative(write.span.path, root)}:{write.span.line}"
+            lines.append(Text(f"      {'before' if number else 'set'} {place}", style="dim"))
+    return [Text("environment of the process", style="bold cyan"), *lines] if lines else []
+
+
+def origin_lines(launch: Launch, root: str) -> list[str]:
+    """What a launch that a file describes is made of: the recipe, who starts it, what was not understood."""
+    spec = launch.spec
+    if spec is None:
+        return []
+    lines = [f"recipe {launch.recipe}"] if launch.recipe is not None else []
+    lines.append(f"config by {LAUNCHERS.get(spec.launcher, spec.launcher)}")
+    lines += [f"when {condition}" for condition in spec.conditions]
+    lines += [f"not understood: {text}" + (f" ({relative(place.path, root)}:{place.line})" if place else "") for text, place in spec.unread]
+    if spec.more is not None:
+        lines.append(spec.more.reason)
+    return lines
+
+
+def layer_of(write: Write, launch: Launch) -> str:
+    """In a word, what kind of file or text set a value over the recipe's."""
+    path = write.span.path
+    if write.by.startswith(("--set", "set")) or write.by.endswith(" set"):
+        return "by --set"
+    if write.by == "environment of the launch":
+        return "by the environment of the launch"
+    if path.endswith((".yaml", ".yml")):
+        return "by the YAML file"
+    return "by the command line" if write.by == "override" else f"by the launcher ({write.by})"
 
 
 def shown_value(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import TextIO
 from mblint.findings import Finding, Fix
 from mblint.fix.text import Text
 from mblint.report.frame import Line, Mark, frame
-from mblint.report.model import Doubt, Group, Report, groups, is_fixable, summary_lines
+from mblint.report.model import Doubt, Group, Report, groups, is_fixable, started_lines, summary_lines
 from mblint.report.stream import emit, linked, use_color, use_links
 from mblint.shown import neutral, shown_path
 
@@ -35,6 +35,7 @@ def render(report: Report, out: TextIO, *, color: bool | None = None, verbose: b
         lines += _finding(report, group, texts, links)
         lines.append([])
     if verbose:
+        lines += [[(neutral(line), "")] for line in started_lines(report)]
         lines += _doubts(report)
     lines += [[(line, "bold" if index == 0 else "")] for index, line in enumerate(summary_lines(report))]
     write_lines(out, lines, colored)

@@ -17,6 +17,17 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Started:
+    """How a launch that a script or YAML file describes comes about: which launcher was assumed, how many of its keys were
+    understood, and what was not."""
+
+    launcher: str
+    understood: int
+    not_understood: int
+    unread: tuple[tuple[str, Span | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedLaunch:
     """One launch that was judged; `verdict` is `ok`, `fails` or `undecided`."""
 
@@ -24,6 +35,7 @@ class CheckedLaunch:
     recipe: str
     verdict: str
     span: Span | None = None
+    started: Started | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +204,36 @@ def summary_lines(report: Report) -> list[str]:
         held.append(f"{report.baselined} known from the baseline")
     if held:
         lines.append(", ".join(held) + ".")
+    lost = [launch.started.not_understood for launch in report.launches if launch.started is not None and launch.started.not_understood]
+    if lost:
+        lines.append(f"{count_of(sum(lost), 'argument')} of {count_of(len(lost), 'launch')} not understood; -v says which.")
     if report.undecided:
         rules = len({doubt.rule for doubt in report.undecided})
         launches = len({doubt.launch for doubt in report.undecided})
         lines.append(f"{count_of(rules, 'rule')} could not be decided in {count_of(launches, 'launch')}; -v says why.")
+    return lines
+
+
+LAUNCHERS = {
+    "plain": "pretrain(config)",
+    "unified": "the unified runner (scripts/training/run_recipe.py)",
+    "performance": "the performance runner (scripts/performance)",
+    "performance-recipes": "the performance runner with library recipes (scripts/performance --use_recipes)",
+    "script": "the program itself",
+    "module": "the module itself",
+}
+"""What the launchers are called; others are called by the name of their project."""
+
+
+def started_lines(report: Report) -> list[str]:
+    """For each launch that a script or YAML file describes: who is taken to start it, and what was not understood."""
+    lines = []
+    for launch in report.launches:
+        started = launch.started
+        if started is None:
+            continue
+        line = f"{launch.recipe}: config by {LAUNCHERS.get(started.launcher, started.launcher)}"
+        line += f"; {count_of(started.understood, 'key')} understood, {started.not_understood} unknown"
+        places = [f"{text}" + (f" (line {span.line})" if span is not None else "") for text, span in started.unread]
+        lines.append(line + (f": {', '.join(places)}" if places else ""))
     return lines
