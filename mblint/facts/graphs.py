@@ -46,7 +46,9 @@ def modules(view: View) -> list[object]:
     if view.text("model.cuda_graph_impl", "none") == "none" and at_least(view, "bridge", 0, 6):
         return []
     ends = {"full", "full_iteration", "full_iteration_inference"}
-    names = _names(view, "model.cuda_graph_modules", "model.cuda_graph_scope")
+    # Core before 0.18 knows the older name only.
+    keys = ("model.cuda_graph_modules",) if at_least(view, "core", 0, 18) else ()
+    names = _names(view, *keys, "model.cuda_graph_scope")
     return [name for name in dict.fromkeys(names) if name not in ends]
 
 

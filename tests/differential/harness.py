@@ -30,6 +30,9 @@ from mblint.upstream.locate import locate
 STAND_INS = {"dataset.blend": None}
 """Nothing but the shape of a launch is judged: files are taken to exist."""
 
+RENAMED = {"dataset.seq_length": "dataset.sequence_length"}
+"""Names that keys had before the release that examples are written for."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -93,10 +96,15 @@ class Machine:
             if key in STAND_INS or isinstance(value, Unknown) or self.plain.get(key, ABSENT) == value:
                 continue
             chosen = key in (example.get("set") or {})
-            # What another release does not have is left out, unless the example is about it.
-            if not chosen and key in base("dense") and key not in self.plain:
+            if key in RENAMED.values() and not chosen:
                 continue
-            given[key] = value
+            # What another release does not have is left out, unless the example is about it.
+            if not chosen and key in base("dense") and key not in self.plain and key not in RENAMED:
+                continue
+            if key in RENAMED and key not in self.plain:
+                key = RENAMED[key]
+            is_function = isinstance(value, str) and value.startswith("torch.nn.functional.")
+            given[key] = {"ref": value} if is_function else value
         if "lora" in layers or flat.get("checkpoint.pretrained_checkpoint") is not None:
             given["checkpoint.pretrained_checkpoint"] = "/existing/checkpoint"
         env = {str(name): str(text) for name, text in (example.get("env") or {}).items()}
@@ -211,4 +219,14 @@ def version_facts(example: Mapping[str, Any]) -> dict[str, str]:
     return {name: text for name, text in given.items() if name in ("torch", "te")}
 
 
-__all__ = ["Check", "Machine", "Outcome", "examples_of", "expects_failure", "has_text_for_member", "on_path", "version_facts", "with_deep_stack"]
+__all__ = [
+    "Check",
+    "Machine",
+    "Outcome",
+    "examples_of",
+    "expects_failure",
+    "has_text_for_member",
+    "on_path",
+    "version_facts",
+    "with_deep_stack",
+]
