@@ -7,12 +7,12 @@ Sources (megatron-core 0.19): `transformer/transformer_config.py` for defaults a
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mblint.evaluate.unknown import ABSENT, Unknown
 from mblint.facts.memory.reading import Reader
+from mblint.facts.memory.vocabulary import vocabulary
 
 
 class LayerKind(NamedTuple):
@@ -196,7 +196,7 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
         heads=heads,
         groups=read.optional("model.num_query_groups") or heads,
         head_dim=head_dim,
-        vocabulary=_vocabulary(read, tp),
+        vocabulary=vocabulary(read, tp),
         seq_length=read.integer("model.seq_length"),
         tied=read.flag("model.share_embeddings_and_output_weights", True),
         gated=read.flag("model.gated_linear_unit"),
@@ -226,21 +226,6 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
         prediction_layers=prediction_layers,
         split=_split(read, segments),
     )
-
-
-def _vocabulary(read: Reader, tp: int) -> int:
-    """Rows of the embedding: padded to a multiple of TP x a given number where that is asked for."""
-    if read.raw("model.vocab_size") is None and "model.vocab_size" not in read.missing:
-        vocabulary = read.optional("tokenizer.vocab_size")
-        if vocabulary is None:
-            read.missing["model.vocab_size"] = "the tokenizer sets it at launch"
-            return 1
-    else:
-        vocabulary = read.integer("model.vocab_size")
-    if not read.flag("model.should_pad_vocab"):
-        return vocabulary
-    multiple = max(1, read.integer("model.make_vocab_size_divisible_by", 128) * tp)
-    return math.ceil(vocabulary / multiple) * multiple
 
 
 def _clamped(read: Reader) -> bool:

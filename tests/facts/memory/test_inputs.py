@@ -142,3 +142,18 @@ def test_what_no_formula_counts_is_named(plain) -> None:
     assert found.allocated_bytes
     vision = estimate(plain(set={"model.__class__": "megatron.bridge.models.qwen_vl.qwen25_vl_provider.Qwen25VLModelProvider"}))
     assert vision.not_modelled and vision.allocated_bytes
+
+
+def test_vocabulary_of_a_published_tokenizer_stands_in_for_its_own(plain) -> None:
+    named = {"tokenizer.tokenizer_type": "HuggingFaceTokenizer", "tokenizer.tokenizer_model": "google/gemma-3-1b-pt"}
+    for unset in (None, Unknown("the tokenizer is not known")):
+        inputs, missing = read_inputs(plain(vocab_size=unset, set=named))
+        assert inputs is not None, missing
+        assert inputs.model.vocabulary == 262144
+    other = {**named, "tokenizer.tokenizer_model": "somebody/unheard-of"}
+    assert "model.vocab_size" in read_inputs(plain(vocab_size=None, set=other))[1]
+    assert "model.vocab_size" in read_inputs(plain(vocab_size=Unknown("it depends"), set=other))[1]
+    null = {**named, "tokenizer.tokenizer_type": "NullTokenizer"}
+    assert "model.vocab_size" in read_inputs(plain(vocab_size=None, set=null))[1]
+    own = read_inputs(plain(vocab_size=1000, set=named))[0]
+    assert own is not None and own.model.vocabulary == 1000
