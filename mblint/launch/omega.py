@@ -38,8 +38,14 @@ MISSING = "???"
 
 MAX_CHAIN = 100
 
-MAX_WORK = 50_000
+MAX_WORK = 300_000
 """Values that one config may have, those repeated by interpolations included."""
+
+MAX_FOLLOWED = 20_000
+"""Interpolations that are followed for one config, those behind others each time they are asked for."""
+
+MAX_TEXT = 200_000
+"""Characters of a text with interpolations in it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -179,6 +185,7 @@ class Config:
     within: list[int] = field(default_factory=list, repr=False)
     """The containers whose values are being collected: a reference to one of them has no end."""
     work: int = 0
+    followed: int = 0
 
     # ---------------------------------------------------------------- merge
 
@@ -344,6 +351,9 @@ class Config:
             raise OmegaError(f"{dotted(path)!r}: the interpolation refers to itself", node.span)
         if len(stack) > MAX_CHAIN:
             raise OmegaError(f"{dotted(path)!r}: more than {MAX_CHAIN} interpolations in a row", node.span)
+        self.followed += 1
+        if self.followed > MAX_FOLLOWED:
+            raise OmegaError(f"{dotted(path)!r}: more than {MAX_FOLLOWED:,} interpolations are followed", node.span)
         stack.append(id(node))
         try:
             parts = syntax.parse_interpolation(node.value).parts
@@ -374,6 +384,8 @@ class Config:
             if isinstance(value, Unknown):
                 return value
             texts.append(str(value))
+            if sum(map(len, texts)) > MAX_TEXT:
+                raise OmegaError(f"{dotted(path)!r}: a text of more than {MAX_TEXT:,} characters", node.span)
         return "".join(texts)
 
     def _value(self, found: Any, path: tuple[Any, ...]) -> Any:

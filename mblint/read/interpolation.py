@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 MAX_DEPTH = 60
@@ -332,6 +333,7 @@ class _Reader:
         return Literal(only)
 
 
+@lru_cache(maxsize=2048)
 def parse_interpolation(text: str) -> Joined:
     """The parts of a string value. Raises InterpolationError."""
     return _Reader(text).joined(None, 0)
