@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import http.server
 import importlib.util
 import json
 import os
@@ -10,11 +13,15 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import yaml
+
+from tests.browser import Browser, program
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -38,7 +45,8 @@ def made() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def site(made: dict[str, str]) -> dict[str, str]:
     """All pages and files of the site by name, written and generated ones."""
-    written = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.*")}
+    written = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.*") if path.suffix != ".png"}
+    written |= {path.relative_to(DOCS).as_posix(): "" for path in DOCS.rglob("*.png")}
     assert not set(written) & set(made), "a generated page is committed"
     return {**written, **made}
 
@@ -145,6 +153,45 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     page = (tmp_path / "site" / "rules" / "MB301.html").read_text(encoding="utf-8")
     assert "CPU offloading does not work with pipeline parallelism" in page
+    executable = program()
+    if executable is None:
+        pytest.skip("NO BROWSER: the site was built, but not looked at in Chromium; apt-get install chromium")
+    with served(tmp_path / "site") as address:
+        browser = Browser(executable, tmp_path / "profile")
+        try:
+            for name in ("index.html", "rules/MB301.html", "guide/repository.html"):
+                browser.open(address + name)
+                assert browser.js("document.querySelector('h1').innerText.length") > 0
+                assert browser.js("Array.from(document.images).every(image => image.naturalWidth > 0)")
+            browser.js("document.querySelector('.md-search__input').focus()")
+            browser.js(
+                "{ const i = document.querySelector('.md-search__input'); i.value = 'offloading';"
+                " i.dispatchEvent(new Event('keyup')); i.dispatchEvent(new Event('input')) }"
+            )
+            assert browser.js(
+                "new Promise(done => { const look = (left) => { const found = document.querySelectorAll('.md-search-result__link').length;"
+                " found || !left ? done(found) : setTimeout(look, 100, left - 1) }; look(200) })"
+            ) > 0  # fmt: skip
+            assert [url for url in browser.requests if not url.startswith((address, "data:", "blob:", "about:"))] == []
+            assert [problem for problem in browser.problems if "favicon" not in problem] == []
+        finally:
+            browser.close()
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a folder on a server of this machine's own."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *words: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
 
 
 def test_the_example_workflow_asks_for_no_more_than_it_needs(tmp_path: Path) -> None:
