@@ -138,7 +138,7 @@ def linked(text: str) -> str:
 
 
 AROUND = (
-    "base", "world_size", "gpu", "env", "versions", "unknown", "parent", "before", "commit", "comments",
+    "base", "world_size", "gpu", "env", "versions", "unknown", "parent", "before", "commit", "comments", "overrides",
 )  # fmt: skip
 """What an example can have beside keys."""
 
@@ -146,8 +146,10 @@ AROUND = (
 def example_text(example: Mapping[str, Any], rule: Any, *, judged: bool) -> str:
     """An example as it would be written, and what is said to it (`judged`)."""
     lines: list[str] = []
-    if "python" in example:
-        lines += ["```python", str(example["python"]).rstrip(), "```"]
+    for language in ("python", "shell"):
+        if language in example:
+            lines += [f"```{language}", str(example[language]).rstrip(), "```"]
+            break
     else:
         given = example.get("set") or {}
         assigned = [f"{key if key == 'env_vars' else 'cfg.' + key} = {value!r}" for key, value in given.items()]
@@ -167,7 +169,7 @@ def _short(value: object) -> str:
 
 def output(example: Mapping[str, Any], rule: Any) -> str:
     """This rule's finding in an example of keys; empty for those that need source to be read."""
-    if rule.judged_by != "expression" or "python" in example:
+    if rule.judged_by != "expression" or "set" not in example:
         return ""
     from mblint.judge import judge
     from mblint.ruleset.examples import launch_of

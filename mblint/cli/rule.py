@@ -91,16 +91,17 @@ def _examples(examples: Iterable[Mapping[str, Any]]) -> list[str]:
     for number, example in enumerate(examples):
         if number:
             lines.append("  or")
-        if "python" in example:
-            lines += [f"    {line}" for line in str(example["python"]).rstrip().splitlines()]
+        source = example.get("python") or example.get("shell")
+        if source is not None:
+            lines += [f"    {line}" for line in str(source).rstrip().splitlines()]
         for key, value in (example.get("set") or {}).items():
             lines.append(f"    {key} = {_value(value)}")
         lines += [
             f"    ({key.replace('_', ' ')}: {_value(example[key])})"
-            for key in ("base", "world_size", "gpu", "env", "versions", "parent", "before", "commit")
+            for key in ("base", "world_size", "gpu", "env", "versions", "parent", "before", "commit", "overrides")
             if example.get(key)
         ]
-        if not example.get("set") and "python" not in example and not example.get("env"):
+        if not example.get("set") and source is None and not example.get("env"):
             lines.append("    the base configuration as it is")
     return lines
 

@@ -132,10 +132,12 @@ class BeforeModel(_Strict):
 
 
 class ExampleModel(_Strict):
-    """One launch: keys set over a base configuration, or recipe source."""
+    """One launch: keys set over a base configuration, recipe source, or a launch script."""
 
     set: dict[str, Any] | None = Field(None, description="Values over the base configuration.")
     python: str | None = Field(None, description="A recipe, evaluated like a user's file.")
+    shell: str | None = Field(None, description="A launch script, read like a user's file.")
+    overrides: list[str] = Field(default_factory=list, description="With `python`: arguments that it is launched with.")
     base: str = Field("dense", description="Configuration that `set` is laid over.")
     world_size: int | None = None
     gpu: str | None = None
@@ -156,8 +158,10 @@ class ExampleModel(_Strict):
 
     @model_validator(mode="after")
     def _check(self) -> ExampleModel:
-        if (self.set is None) == (self.python is None):
-            raise ValueError("an example has either `set` or `python`")
+        if sum(given is not None for given in (self.set, self.python, self.shell)) != 1:
+            raise ValueError("an example has one of `set`, `python` and `shell`")
+        if self.overrides and self.python is None:
+            raise ValueError("`overrides` stand beside `python`")
         for key in (*(self.set or {}), *self.unknown):
             _key(key)
         return self

@@ -137,8 +137,9 @@ class Machine:
             rule.when.test(trace)
             for case in rule.cases:
                 case.when.test(trace)
-            values = {key: resolved.get(key) for key in trace.keys()}
-            return trace.keys(), {key: value for key, value in values.items() if not isinstance(value, Unknown | Absent)}
+            keys = trace.keys()
+            values = {key: resolved.get(key) for key in keys}
+            return keys, {key: value for key, value in values.items() if not isinstance(value, Unknown | Absent)}
 
     def example(self, example: Mapping[str, Any]) -> Outcome:
         """As `run`, for a rule's example; remembered."""

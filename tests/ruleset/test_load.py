@@ -66,7 +66,7 @@ def test_a_pack_is_added_to_the_shipped_rules(pack: Path) -> None:
         ("id: ACME001", "id: ACME001\nid: ACME002", 2, "given twice"),
         ("id: ACME001", "id: ACME001\nversions: latest", 2, "not a version specifier"),
         ("id: ACME001", "id: &x ACME001\ntags: *x", 1, "aliases"),
-        ("    - set: {model.num_layers: 101}\n", "    - {}\n", 12, "either `set` or `python`"),
+        ("    - set: {model.num_layers: 101}\n", "    - {}\n", 12, "one of `set`, `python` and `shell`"),
         ("  passes:\n    - set: {model.num_layers: 100}\n", "", 10, "passes"),
         ("id: ACME001", "id: [ACME001", 2, "not valid YAML"),
         ("id: ACME001", "id: !!python/object/apply:os.system [ls]", 1, "not valid YAML"),
