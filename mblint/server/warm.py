@@ -9,10 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mblint.evaluate.modules import Module
 from mblint.evaluate.source import split_lines
+from mblint.evaluate.values import ClassValue, FunctionValue
+from mblint.launch import entry, resolved, run
 from mblint.launch.session import Session
 
 Stamp = tuple[int, int]
 """Size and time of change of a file; (-1, 0) where there is none."""
+
+SWEEP = 16
+"""After how many changes the memories of functions that take trees are emptied."""
 
 MAX_COMPILED = 20_000
 """Pieces of compiled source that are kept; what is still in use is compiled again."""
@@ -26,6 +31,7 @@ class Warm:
         self._stamps: dict[str, Stamp] = {}
         self._imports: dict[int, tuple[Module, frozenset[str], int]] = {}
         self._numbers = itertools.count(1)
+        self._forgotten = 0
         self.epoch = 0
         """Counts changes of what is there at all: files that came or went."""
 
@@ -51,6 +57,7 @@ class Warm:
                     folder = os.path.dirname(folder)
             table.overlay_folders = folders
         if came_or_went:
+            changed |= self._lacking()
             self.forget_missing()
         if not changed:
             return frozenset()
@@ -59,9 +66,18 @@ class Warm:
         return frozenset(dropped)
 
     def forget_missing(self) -> None:
-        """Files came or went: names that were not found may be there now."""
+        """Files came or went: names that were not found may be there now, and who asked for them is to be read again."""
+        lacking = self._lacking()
+        if lacking:
+            self._forget(self.dependents(lacking))
         self.epoch += 1
         self.session.modules.drop(lambda path: False)
+
+    def _lacking(self) -> set[str]:
+        """Modules of the project that import a name which was not found among its folders."""
+        loaded = self.session.modules.loaded
+        missing = {name for name, held in loaded.items() if held is None}
+        return {path for path, module in self._project() if self._imported(module) & missing} if missing else set()
 
     def remember(self) -> None:
         """Note how the files of the modules looked that were read since."""
@@ -125,16 +141,34 @@ class Warm:
         for held in list(table.loaded.values()):
             if isinstance(held, Module) and held.path in paths:
                 self._imports.pop(id(held), None)
+                self._forget_compiled(held)
         table.drop(lambda path: path in paths)
         for path in paths:
             self._stamps.pop(path, None)
         for key in [key for key in machine.memo if getattr(key[0].module, "path", "") in paths]:
             del machine.memo[key]
-        # What was compiled is kept by its node; a server lives long enough for that to add up.
+        self._forgotten += 1
+        if self._forgotten % SWEEP == 0:
+            sweep()
+        # Of what else was compiled little is of modules that change; a server lives long enough for that to add up.
         if len(machine.compiled) > MAX_COMPILED:
             kept = {key: held for key, held in machine.compiled.items() if isinstance(key, tuple) and key[0] == "library class"}
             machine.compiled.clear()
             machine.compiled.update(kept)
+
+    def _forget_compiled(self, module: Module) -> None:
+        """What was compiled of a module is kept by its nodes, and keeps all of the module."""
+        compiled = self.session.machine.compiled
+        for value in module.vars.values():
+            if isinstance(value, FunctionValue) and value.module is module and value.node in compiled:
+                whole: ast.AST = value.node
+            elif isinstance(value, ClassValue) and value.module is module and value.node is not None:
+                whole = value.node
+            else:
+                continue
+            for node in ast.walk(whole):
+                compiled.pop(node, None)
+                compiled.pop(("guards", node), None)
 
     def _imported(self, module: Module) -> frozenset[str]:
         """Dotted names that a module imports anywhere."""
@@ -159,6 +193,15 @@ class Warm:
         """A number that no other module had or will have."""
         self._imported(module)
         return self._imports[id(module)][2]
+
+
+def sweep() -> None:
+    """Empty the small memories of functions that take trees: each entry keeps the whole module that it is about."""
+    for module in (entry, resolved, run):
+        for value in vars(module).values():
+            clear = getattr(value, "cache_clear", None)
+            if clear is not None:
+                clear()
 
 
 def _import_nodes(module: Module) -> Iterator[ast.Import | ast.ImportFrom]:
