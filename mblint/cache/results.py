@@ -57,6 +57,43 @@ class Results:
             return None
         return Remembered(recipes, results)
 
+    def named(self, names: Iterable[str]) -> dict[str, Any]:
+        """What is known of recipes by `module:function`, where the module's file is found at once."""
+        held: dict[str, Any] = {}
+        files: dict[str, Remembered | None] = {}
+        for name in names:
+            path = self._file_of(name)
+            if path is not None:
+                if path not in files:
+                    files[path] = self.find(Path(path))
+                remembered = files[path]
+                if remembered is not None and name in remembered.results:
+                    held[name] = remembered.results[name]
+        return held
+
+    def keep_named(self, fresh: Mapping[str, Any], consulted: set[str], loaded: set[str]) -> None:
+        """Remember results by `module:function`, beside those of the same files that still hold."""
+        by_file: dict[str, dict[str, Any]] = {}
+        for name, result in fresh.items():
+            path = self._file_of(name)
+            if path is not None:
+                by_file.setdefault(path, {})[name] = result
+        found = []
+        for path, results in by_file.items():
+            before = self.find(Path(path))
+            together = {**before.results, **results} if before is not None else results
+            found.append((path, Remembered(tuple(together), together)))
+        self.keep(found, consulted, loaded)
+
+    def _file_of(self, name: str) -> str | None:
+        """The file of the module in `module:function`, if one of the roots has it."""
+        relative = name.partition(":")[0].replace(".", "/")
+        for root in self.session.modules.roots:
+            for candidate in (f"{root}/{relative}/__init__.py", f"{root}/{relative}.py"):
+                if os.path.isfile(candidate):
+                    return os.path.realpath(candidate)
+        return None
+
     def seen(self) -> tuple[set[str], set[str]]:
         """(paths that this process consulted, project modules that it loaded), for a process that hands its results over."""
         session = self.session
