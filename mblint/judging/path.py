@@ -31,7 +31,7 @@ def path_findings(launch: ResolvedLaunch, outcome: PathOutcome) -> list[Finding]
     inputs: dict[str, Failure] = {}
     for failure in outcome.failures:
         keys = with_sources(launch, keys_of(failure.guards, paths) or _passed_keys(launch, failure))
-        missing = [key for key in keys if _INPUT_KEY.search(key) and launch.get(key) in (None, "", [])]
+        missing = [name for key in keys for name in _left_open(key, launch.get(key))]
         if missing:
             for key in missing[:1]:
                 inputs.setdefault(key, failure)
@@ -41,6 +41,15 @@ def path_findings(launch: ResolvedLaunch, outcome: PathOutcome) -> list[Finding]
     if inputs:
         findings.append(_input_finding(launch, inputs))
     return findings
+
+
+def _left_open(key: str, value: object) -> list[str]:
+    """The key if it names a path and has none; for a dict, the entries that do (`load_kwargs.data_files.train`)."""
+    if isinstance(value, dict):
+        named = bool(_INPUT_KEY.search(key))
+        inner = [name for entry, held in value.items() for name in _left_open(f"{key}.{entry}", held)]
+        return [f"{key}.{entry}" for entry, held in value.items() if held in (None, "", [])] if named and not inner else inner
+    return [key] if _INPUT_KEY.search(key) and value in (None, "", []) else []
 
 
 def _passed_keys(launch: ResolvedLaunch, failure: Failure) -> list[str]:
