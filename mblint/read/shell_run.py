@@ -16,7 +16,7 @@ from mblint.read.shell import HOLE, Slice
 from mblint.read.shell_builtins import BUILTINS, call_builtin
 from mblint.read.shell_state import Condition, Invocation, State, Variable, merged
 from mblint.read.shell_text import EMPTY, NOWHERE, UNSET, Places, Text, hole, joined, made
-from mblint.read.shell_words import Document, Expander, Field, Value
+from mblint.read.shell_words import MAX_FIELDS, Document, Expander, Field, Value
 from mblint.read.span import Span
 
 MAX_STATES = 24
@@ -353,6 +353,7 @@ class _Runner:
                         results = self.block(document, branch.body, [reached])
                         done.extend(results)
                         if self._only_refuses(results):
+                            self._filled_in(document, branch, spare)
                             following.append(spare)  # a guard for what the user has to fill in: go on as if it were
                     elif outcome is False:
                         following.append(reached)
@@ -364,6 +365,16 @@ class _Runner:
             pending = merged(following, self.relevant, MAX_STATES)
         done.extend(self.block(document, statement.otherwise, pending))
         return merged(done, self.relevant, MAX_STATES)
+
+    def _filled_in(self, document: Document, branch: shell.Branch, state: State) -> None:
+        """After a guard that stopped the script as it stands: the variable that it is about has another value then."""
+        for name, equal, value in self.facts(document, branch.condition, state.copy(), False):
+            variable = state.variables.get(name)
+            if equal or variable is None or not isinstance(variable.value, Text) or variable.value.chars != value.chars:
+                continue
+            given = hole(f"the script wants {name} to be given")
+            state.variables[name] = Variable(given, variable.span, variable.exported)
+            state.assumed.pop(name, None)
 
     @staticmethod
     def _past_guard(state: State, refused: list[State]) -> State:
@@ -617,6 +628,8 @@ class _Runner:
                     *(before if isinstance(before, list) else [before] if isinstance(before, Text) else []),
                     *value,
                 ]
+                if len(value) > MAX_FIELDS:
+                    value = hole(f"an array of more than {MAX_FIELDS:,} elements")
             elif assign.append and isinstance(value, dict) and isinstance(before, dict):
                 value = {**before, **value}
         else:
@@ -656,6 +669,8 @@ class _Runner:
                     values[int(key.chars)] = value
                 continue
             values.extend(f.text for f in expander.fields(item))
+            if len(values) > MAX_FIELDS:
+                return hole(f"an array of more than {MAX_FIELDS:,} elements")
         if associative:
             pairs.update({k.chars: v for k, v in zip(values[::2], values[1::2], strict=False)})
             return pairs

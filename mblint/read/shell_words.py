@@ -101,7 +101,7 @@ class Expander:
         for raw in _braces(self.raw(place)):
             found.extend(_split(self.segments(raw, quoted=False)))
             if len(found) > MAX_FIELDS:
-                break
+                return [Field(hole(f"more than {MAX_FIELDS:,} words"), True)]
         return found
 
     def single(self, place: Slice) -> Text:
