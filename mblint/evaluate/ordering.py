@@ -8,7 +8,7 @@ values in the course of the module; statements that touch such names are run tog
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -76,6 +76,7 @@ class Order:
         self._binders = binders
         self._functions = {s.name: s for s in body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))}
         self._classes = {s.name: s for s in body if isinstance(s, ast.ClassDef)}
+        self._inside: dict[str, tuple[set[str], set[str]]] = {}
         effects = [s for s in body if self._may_have_effect(s)]
         is_import = {name for name in binders if self._is_import(name)}
         several = {
@@ -170,12 +171,9 @@ class Order:
             if node is None or name in seen:
                 continue
             seen.add(name)
-            inside: set[str] = set()
-            more: set[str] = set()
-            _collect_changes(ast.walk(node), inside, more)
-            for part in ast.walk(node):
-                if isinstance(part, ast.Global):
-                    inside.update(part.names)
+            if name not in self._inside:
+                self._inside[name] = _inside(node)
+            inside, more = self._inside[name]
             found |= inside
             pending.extend(more)
         return found
@@ -196,6 +194,18 @@ class Order:
         return found
 
 
+def _inside(node: ast.AST) -> tuple[set[str], set[str]]:
+    """(globals that a definition's own code may change, what it calls)."""
+    changed: set[str] = set()
+    called: set[str] = set()
+    parts = list(ast.walk(node))
+    _collect_changes(parts, changed, called)
+    for part in parts:
+        if isinstance(part, ast.Global):
+            changed.update(part.names)
+    return changed, called
+
+
 def _root(node: ast.expr) -> str | None:
     """The name at the beginning of `a.b[0].c(...)`."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call, ast.Starred)):
@@ -203,7 +213,7 @@ def _root(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _collect_changes(nodes: Iterator[ast.AST], changed: set[str], called: set[str]) -> None:
+def _collect_changes(nodes: Iterable[ast.AST], changed: set[str], called: set[str]) -> None:
     """Roots of what is assigned to, deleted from, or told to change; names of what is called, and its arguments."""
     for node in nodes:
         if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
