@@ -40,9 +40,9 @@ STEP = "gradients cast for the optimizer step"
 COPIED = "states copied for the optimizer step"
 
 # Held against measured runs the estimate was within 4 % wherever the same parts were measured. Elsewhere the
-# formulas are read from source alone; published peaks of such runs were met within 14 % (docs/memory.md).
+# formulas are read from source alone; published peaks of such runs were met within 16 % (docs/memory.md).
 _MEASURED_ERROR = 0.05
-_UNMEASURED_ERROR = 0.14
+_UNMEASURED_ERROR = 0.16
 # Parameters can be counted: the state of measured runs was met within 1.6 % (2.5 % from unstated defaults).
 _STATE_ERROR = 0.03
 # Without expandable segments the gaps between segments are lost: the allocator's reservation exceeded its peak by up to

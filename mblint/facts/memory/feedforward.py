@@ -89,7 +89,17 @@ def dispatched_tokens(inputs: Inputs) -> float:
     copies = float(inputs.local_tokens * moe.topk)
     if moe.capacity > 0:
         copies *= moe.capacity if moe.pad_to_capacity else min(1.0, moe.capacity)
-    return copies * inputs.parallel.etp
+    # A budget of a rank makes its buffers that long, whatever arrives (`token_dispatcher.py`).
+    return copies * (moe.rank_capacity or 1.0) * inputs.parallel.etp
+
+
+def kept_tokens(inputs: Inputs) -> float:
+    """Token copies whose tensors are kept for backward: with a paged stash only the tokens without padding, in buffers of a
+    stated size relative to their average (`moe/paged_stash.py`); the host part of a stash is not on the GPU."""
+    moe = inputs.model.moe
+    assert moe is not None
+    copies = dispatched_tokens(inputs)
+    return copies * moe.stash / (moe.rank_capacity or 1.0) if moe.stash else copies
 
 
 def _moe(inputs: Inputs, adapters: frozenset[str], quantized: bool, selective: bool) -> Part:
@@ -104,7 +114,12 @@ def _moe(inputs: Inputs, adapters: frozenset[str], quantized: bool, selective: b
         part.replayed += residual
     else:
         part.keep(NORMED, residual)
-    routed, act = _routed(inputs, adapters, size)
+    kept = kept_tokens(inputs)
+    routed, act = _routed(inputs, adapters, size, kept)
+    if moe.stash:
+        # What comes back from the stash is as long as the rank's budget again.
+        padded, padded_act = _routed(inputs, adapters, size, dispatched_tokens(inputs))
+        part.replayed += padded.size + padded_act.size
     shared = _shared(inputs, adapters, size)
     if selective and recompute.does("moe"):
         part.replayed += routed.size + act.size + shared.size + residual
@@ -128,14 +143,13 @@ def _moe(inputs: Inputs, adapters: frozenset[str], quantized: bool, selective: b
     return part
 
 
-def _routed(inputs: Inputs, adapters: frozenset[str], size: Sizes) -> tuple[Part, Part]:
-    """(router, permuted tokens and first projection; activation) of the routed experts."""
+def _routed(inputs: Inputs, adapters: frozenset[str], size: Sizes, copies: float) -> tuple[Part, Part]:
+    """(router, permuted tokens and first projection; activation) of the routed experts, for as many token copies."""
     model, moe, peft = inputs.model, inputs.model.moe, inputs.peft
     assert moe is not None
     routed, act = Part(), Part()
     # Scores in fp32, logits and probabilities in the router's precision, the map, sorted indices.
     routed.keep(EXPERTS, size.t * (moe.count * (5 + 2 * moe.router_bytes) + moe.topk * 16), "")
-    copies = dispatched_tokens(inputs)
     width = moe.latent or size.hidden
     wide = copies * moe.ffn / inputs.parallel.etp
     halves = 2 if model.gated else 1

@@ -179,8 +179,6 @@ def read_inputs(source: Source) -> tuple[Inputs | None, dict[str, str]]:
         notes.append("model.cpu_offloading_weights")
     if (read.optional("model.num_microbatches_with_partial_activation_checkpoints") or 0) > 0:
         notes.append("model.num_microbatches_with_partial_activation_checkpoints")
-    if read.flag("model.moe_paged_stash"):
-        notes.append("model.moe_paged_stash")
     if (read.optional("model.gtp_weight_remat_size") or 1) > 1:
         notes.append("model.gtp_weight_remat_size")
     inputs = Inputs(

@@ -37,7 +37,8 @@ class LatentAttention:
 @dataclass(frozen=True, slots=True)
 class Experts:
     """Mixture of experts. `shared_ffn` 0 means none, `latent` 0 means the hidden size, `capacity` 0 means
-    dropless."""
+    dropless, `rank_capacity` 0 means buffers as long as what arrives, `stash` 0 means none (else its size on the GPU,
+    relative to evenly spread tokens)."""
 
     count: int
     topk: int
@@ -47,6 +48,8 @@ class Experts:
     latent: int
     capacity: float
     pad_to_capacity: bool
+    rank_capacity: float
+    stash: float
     dispatcher: str
     router_bytes: int
 
@@ -259,6 +262,8 @@ def _experts(read: Reader, ffn: int) -> Experts | None:
         latent=read.optional("model.moe_latent_size") or 0,
         capacity=read.number("model.moe_expert_capacity_factor", 0.0),
         pad_to_capacity=read.flag("model.moe_pad_expert_input_to_capacity"),
+        rank_capacity=max(0.0, read.number("model.moe_expert_rank_capacity_factor", 0.0)),
+        stash=abs(read.number("model.moe_paged_stash_buffer_size_factor_cuda", 1.1)) if read.flag("model.moe_paged_stash") else 0.0,
         dispatcher=read.text("model.moe_token_dispatcher_type", "allgather").lower(),
         router_bytes={"fp32": 4, "fp64": 8}.get(read.text("model.moe_router_dtype"), 2),
     )

@@ -61,11 +61,11 @@ def test_unknown_gpu_and_unknown_inputs(plain) -> None:
 
 def test_a_lower_bound_never_fits_but_may_not_fit(plain) -> None:
     small, large = (
-        estimate(plain(moe_paged_stash=True)),
-        estimate(plain(moe_paged_stash=True, num_layers=200)),
+        estimate(plain(cpu_offloading_weights=True)),
+        estimate(plain(cpu_offloading_weights=True, num_layers=200)),
     )
     assert judge(small, "h100").verdict == "unknown"
-    assert "model.moe_paged_stash" in judge(small, "h100").because
+    assert "model.cpu_offloading_weights" in judge(small, "h100").because
     assert judge(large, "h100").verdict == "does not fit"
 
 

@@ -137,8 +137,8 @@ def test_bytes_a_logit(launch, plain, config, version, expected) -> None:
 
 def test_what_no_formula_counts_is_named(plain) -> None:
     assert estimate(plain()).not_modelled == ()
-    found = estimate(plain(moe_paged_stash=True))
-    assert found.not_modelled == ("model.moe_paged_stash",)
+    found = estimate(plain(cpu_offloading_weights=True))
+    assert found.not_modelled == ("model.cpu_offloading_weights",)
     assert found.allocated_bytes
     vision = estimate(plain(set={"model.__class__": "megatron.bridge.models.qwen_vl.qwen25_vl_provider.Qwen25VLModelProvider"}))
     assert vision.not_modelled and vision.allocated_bytes
