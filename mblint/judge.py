@@ -6,7 +6,7 @@ A rule that fails inside becomes one finding MB900 and the others go on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,14 @@ def merge(launch_path: Sequence[Finding], by_rules: Sequence[Finding]) -> list[F
         for place in finding.enforced_by:
             by_place.setdefault(place, []).append(finding)
     failed = Counter((raw.launch, place) for raw in launch_path for place in raw.enforced_by)
-    return [*(raw for raw in launch_path if not _has_rule(raw, by_place, failed)), *by_rules]
+    without = {(key, rule.span, rule.launch) for rule in by_rules if rule.outcome == "dead" for key in rule.keys}
+    kept = (raw for raw in launch_path if not _has_rule(raw, by_place, failed) and not _is_said(raw, without))
+    return [*kept, *by_rules]
+
+
+def _is_said(raw: Finding, without: Set[tuple[str, Span | None, str | None]]) -> bool:
+    """Whether a rule says of the same line that it has no effect: it knows why."""
+    return raw.outcome == "dead" and any((key, raw.span, raw.launch) in without for key in raw.keys)
 
 
 def _has_rule(raw: Finding, by_place: Mapping[str, Sequence[Finding]], failed: Mapping[tuple[str | None, str], int]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -288,6 +289,15 @@ def test_a_rule_replaces_the_check_it_stands_for(check: Finding, finding: Findin
     merged = merge([check], [finding])
     assert len(merged) == kept
     assert finding in merged
+
+
+def test_a_rule_that_says_why_a_setting_has_no_effect_stands_for_the_plain_fact() -> None:
+    line = Span("recipe.py", 3)
+    changed = Finding("MB003", "silently-changed", "warning", "dead", "set to x", span=line, keys={"a": 1})
+    elsewhere = replace(changed, span=Span("recipe.py", 9))
+    why = Finding("T001", "test-rule", "advice", "dead", "because", span=line, keys={"a": 1, "b": 2})
+    assert merge([changed, elsewhere], [why]) == [elsewhere, why]
+    assert merge([changed], [replace(why, outcome="slow")]) == [changed, replace(why, outcome="slow")]
 
 
 def test_a_rule_replaces_one_of_several_checks_of_a_function() -> None:
