@@ -129,6 +129,8 @@ def read_text(text: str, path: Path, root: Path) -> Loaded:
         raise SettingsError(_toml_error(shown, text, str(error))) from None
     except RecursionError:
         raise SettingsError(f"{shown}: nested too deeply") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise SettingsError(f"{shown}: cannot be read: {error}") from None
 
     prefix: tuple[str | int, ...] = ()
     if path.name == "pyproject.toml":
@@ -145,7 +147,10 @@ def read_text(text: str, path: Path, root: Path) -> Loaded:
 
 def _validated(data: dict[str, Any], shown: str, lines: dict[tuple[str | int, ...], int]) -> Settings:
     """Check the table of a settings file. A text that was found right before is taken from the cache."""
-    text = json.dumps(data, default=str, sort_keys=True)
+    try:
+        text = json.dumps(data, default=str, sort_keys=True)
+    except (RecursionError, ValueError):
+        raise SettingsError(f"{shown}: nested too deeply") from None
     remembered = _Remembered(text)
     settings = remembered.load()
     if settings is not None:

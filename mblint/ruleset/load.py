@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from mblint.errors import UserError
 from mblint.read.span import Span
 from mblint.ruleset.locate import rules_folder
 from mblint.ruleset.rule import Rule
@@ -23,7 +24,7 @@ MAX_BYTES: Final = 256 * 1024
 _FORMAT: Final = 1
 
 
-class RuleFileError(Exception):
+class RuleFileError(UserError):
     """Rule files that cannot be used: each problem with its place."""
 
     def __init__(self, problems: Sequence[tuple[Span, str]]) -> None:
