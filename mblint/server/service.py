@@ -16,7 +16,7 @@ from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
 from mblint.findings import Finding
 from mblint.read.span import Span
-from mblint.report.model import Group, groups
+from mblint.report.model import Group, Report
 from mblint.server.documents import Document
 from mblint.server.judging import FileState, Round, Stopped, broken, finish, judge_launch_file, judge_python, judge_users, outline
 from mblint.server.project import Options, Project, Projects
@@ -158,7 +158,7 @@ class Service:
         finish(project, state, others)
 
     def _answer(self, project: Project, state: FileState, partial: bool = False) -> Answer:
-        found = list(groups(state.report)) if state.report is not None else []
+        found = grouped(state.report) if state.report is not None else []
         lenses = [entry.summary for entry in state.entries() if entry.summary is not None and entry.shown]
         if state.broken is not None:
             found, lenses = shifted(found, lenses, state.path, state.text, state.current)
@@ -214,6 +214,18 @@ class Service:
         """Files came or went."""
         for project in self.projects.all():
             project.warm.forget_missing()
+
+
+def grouped(report: Report) -> list[Group]:
+    """Findings that say the same of several launches at one place as one; as reports group them, without names for machines."""
+    together: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in report.findings:
+        alone = finding.launch if finding.span is None else None
+        together.setdefault((finding.rule, finding.severity, finding.message, finding.span, finding.condition, alone), []).append(finding)
+    return [
+        Group(members[0], tuple(dict.fromkeys(member.launch for member in members if member.launch is not None)), "")
+        for members in together.values()
+    ]
 
 
 __all__ = ["Answer", "Service", "Stopped"]
