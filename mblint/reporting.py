@@ -16,6 +16,7 @@ from mblint.launch.session import Session
 from mblint.report.model import CheckedLaunch, Doubt, Report, RuleText, Started
 from mblint.ruleset.pages import page_urls
 from mblint.ruleset.rule import Rule
+from mblint.settings_file import project_root
 from mblint.shown import relative
 from mblint.suppress import suppress
 
@@ -101,6 +102,8 @@ def build_report(
         memory=tuple(verdict.memory for verdict in checked.verdicts if verdict.memory is not None),
         source=source,
         root=str(root),
+        top=str(project_root(root)),
+        here=os.getcwd(),
         files=checked.files,
         baselined=baselined,
         tool_version=__version__,

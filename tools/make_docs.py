@@ -82,7 +82,7 @@ def rule_index(rules: Sequence[Any]) -> str:
         same = [rule for rule in rules if rule.area == area]
         if not same:
             continue
-        lines += [f"## {title}", "", "| Rule | | Severity | Outcome |", "|---|---|---|---|"]
+        lines += [f"## {title}", "", "| Rule | Finds | Severity | Outcome |", "|---|---|---|---|"]
         for rule in same:
             link = f"[{rule.id} {rule.name}]({rule.id}.md)"
             lines.append(f"| {link} | {prose(rule.title)} | {rule.severity} | {rule.outcome} |")

@@ -7,7 +7,7 @@ from typing import TextIO
 from mblint.report.full import label, write_lines
 from mblint.report.model import Group, Report, groups, is_fixable, started_lines, summary_lines
 from mblint.report.stream import use_color, use_links
-from mblint.shown import neutral, shown_path
+from mblint.shown import neutral
 
 
 def render(report: Report, out: TextIO, *, color: bool | None = None, verbose: bool = False) -> None:
@@ -40,7 +40,7 @@ def place_of(report: Report, group: Group) -> str:
     span = group.finding.span
     if span is None:
         return neutral(group.launches[0] if group.launches else "mblint")
-    return f"{shown_path(span.path, report.root)}:{span.line}:{span.column}"
+    return f"{report.shown(span.path)}:{span.line}:{span.column}"
 
 
 def text_of(group: Group, links: bool = False) -> str:

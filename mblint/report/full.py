@@ -9,7 +9,7 @@ from mblint.fix.text import Text
 from mblint.report.frame import Line, Mark, frame
 from mblint.report.model import Doubt, Group, Report, groups, is_fixable, started_lines, summary_lines
 from mblint.report.stream import emit, linked, use_color, use_links
-from mblint.shown import neutral, shown_path
+from mblint.shown import neutral
 
 STYLES = {
     "bold": "bold",
@@ -111,7 +111,7 @@ def _frames(report: Report, finding: Finding, texts: dict[str, Text | None]) -> 
     for path in files:
         here = [mark for mark in marks if mark.span.path == path]
         first = here[0].span
-        place = f"{shown_path(path, report.root)}:{first.line}:{first.column}"
+        place = f"{report.shown(path)}:{first.line}:{first.column}"
         lines.append([(f"{' ' * gutter}--> ", "frame"), (place, "")])
         if path not in texts:
             source = report.source(path)

@@ -54,7 +54,7 @@ def _command(report: Report, group: Group) -> str:
     finding, span = group.finding, group.finding.span
     properties: dict[str, str] = {}
     if span is not None:
-        properties["file"] = relative(span.path, report.root)
+        properties["file"] = relative(span.path, report.top_folder)
         properties["line"] = str(span.line)
         if span.end_line <= span.line:
             # Columns count only for a place within one line.

@@ -20,7 +20,7 @@ def render(report: Report, out: TextIO) -> None:
 def _issue(report: Report, group: Group) -> dict[str, Any]:
     finding, span = group.finding, group.finding.span
     # An issue needs a file; a launch from elsewhere has none in the project.
-    path = relative(span.path, report.root) if span is not None else "."
+    path = relative(span.path, report.top_folder) if span is not None else "."
     lines: dict[str, int] = {"begin": span.line if span is not None else 1}
     if span is not None and span.end_line > span.line:
         lines["end"] = span.end_line

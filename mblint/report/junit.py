@@ -22,7 +22,7 @@ def render(report: Report, out: TextIO) -> None:
         if finding.launch is not None:
             cases.setdefault(("launch", finding.launch), []).append(finding)
         else:
-            path = shown_path(finding.span.path, report.root) if finding.span is not None else "mblint"
+            path = shown_path(finding.span.path, report.top_folder) if finding.span is not None else "mblint"
             cases.setdefault(("file", path), []).append(finding)
     failing = sum(any(f.severity != "advice" for f in found) for found in cases.values())
     skipped = sum(not found and name in undecided for (_, name), found in cases.items())
@@ -65,7 +65,7 @@ def _case(report: Report, out: TextIO, kind: str, name: str, found: list[Finding
 def _text(report: Report, finding: Finding) -> str:
     place = ""
     if finding.span is not None:
-        place = f"{shown_path(finding.span.path, report.root)}:{finding.span.line}:{finding.span.column}: "
+        place = f"{shown_path(finding.span.path, report.top_folder)}:{finding.span.line}:{finding.span.column}: "
     lines = [f"{place}{finding.severity} {finding.rule} {finding.name}: {finding.message}"]
     if finding.condition:
         lines.append(f"when: {finding.condition}")

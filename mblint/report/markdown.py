@@ -60,7 +60,7 @@ def _row(report: Report, group: Group) -> str:
     rule = code_cell(f"{finding.rule} {finding.name}")
     if finding.help_url:
         rule = f"[{rule}](<{quote(finding.help_url, safe=':/#?=&%')}>)"
-    place = code_cell(f"{relative(span.path, report.root)}:{span.line}") if span is not None else ""
+    place = code_cell(f"{relative(span.path, report.top_folder)}:{span.line}") if span is not None else ""
     text = text_cell(finding.message)
     if finding.condition:
         text += f"<br>when {text_cell(finding.condition)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from mblint.findings import SEVERITY_ORDER, Finding, Fix, MemoryLine
 from mblint.fingerprint import plain, subject
 from mblint.read.span import Span
-from mblint.shown import relative
+from mblint.shown import neutral, relative
 from mblint.suppress import Suppressed
 
 SCHEMA_VERSION = 1
@@ -63,9 +64,11 @@ class RuleText:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run. `source` gives the decoded text of a file (None = not at hand), `root` the folder that
-    paths are shown relative to, `versions` the pair that was judged against (bridge, core) and what
-    was assumed.
+    """One run. `source` gives the decoded text of a file (None = not at hand), `versions` the pair that was judged against
+    (bridge, core) and what was assumed.
+
+    Three folders: `root` is the settings' own, which fingerprints and the JSON format count paths from; `top` the repository's
+    root, where services put findings on lines; `here` the working folder, where terminals open files. Empty: as `root`.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -77,9 +80,23 @@ class Report:
     memory: tuple[MemoryLine, ...] = ()
     source: Callable[[str], str | None] = lambda path: None
     root: str = ""
+    top: str = ""
+    here: str = ""
     files: int = 0
     baselined: int = 0
     tool_version: str = ""
+
+    @property
+    def top_folder(self) -> str:
+        """The folder that services count paths from."""
+        return self.top or self.root
+
+    def shown(self, path: str) -> str:
+        """A path of the project as a terminal opens it, any other one as it is; made safe to print."""
+        short = relative(path, self.root)
+        if not self.here or self.here == self.root or short == path.replace(os.sep, "/"):
+            return neutral(short)
+        return neutral(os.path.relpath(path, self.here).replace(os.sep, "/"))
 
     @property
     def counts(self) -> dict[str, int]:

@@ -49,7 +49,7 @@ def _diagnostic(report: Report, group: Group, texts: dict[str, Text | None]) -> 
 
 
 def _location(report: Report, span: Span, texts: dict[str, Text | None]) -> dict[str, Any]:
-    return {"path": relative(span.path, report.root), "range": _range(report, span, texts)}
+    return {"path": relative(span.path, report.top_folder), "range": _range(report, span, texts)}
 
 
 def _range(report: Report, span: Span, texts: dict[str, Text | None]) -> dict[str, Any]:

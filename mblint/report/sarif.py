@@ -144,7 +144,7 @@ def _location(report: Report, span: Span, message: str | None = None) -> dict[st
 
 
 def _artifact(report: Report, path: str) -> dict[str, Any]:
-    short = relative(path, report.root)
+    short = relative(path, report.top_folder)
     if short.startswith("/") or (len(short) > 1 and short[1] == ":"):
         return {"uri": "file://" + ("" if short.startswith("/") else "/") + quote(short, safe="/:", errors="replace")}
     return {"uri": quote(short, safe="/", errors="replace"), "uriBaseId": SOURCE_ROOT}
