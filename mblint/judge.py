@@ -90,15 +90,28 @@ def _has_rule(raw: Finding, by_place: Mapping[str, Sequence[Finding]], failed: M
         rules = [rule for rule in by_place.get(place, ()) if rule.launch == raw.launch]
         # What a rule says fails here can hardly be anything else than the only check that does.
         only = failed[raw.launch, place] == 1
-        if any(_stands_for(rule, raw) or (only and rule.outcome == "fails" and rule.keys.keys() & raw.keys.keys()) for rule in rules):
+        if any(_stands_for(rule, raw) or (only and rule.outcome == "fails" and set(rule.keys) & _guard(rule, raw)) for rule in rules):
             return True
     return False
+
+
+def _guard(rule: Finding, raw: Finding) -> set[str]:
+    """The keys that a check's guard read; a part of an object that the rule read counts as that object."""
+    found = set(raw.keys)
+    for key in raw.keys:
+        head = key
+        while head.count(".") > 1 and head not in rule.keys:
+            head = head.rpartition(".")[0]
+        if head in rule.keys:
+            found.discard(key)
+            found.add(head)
+    return found
 
 
 def _stands_for(rule: Finding, raw: Finding) -> bool:
     if rule.span is not None and rule.span == raw.span and rule.outcome == "fails":
         return True  # one line, one function that refuses it: the rule says it better
-    read, guard = set(rule.keys), set(raw.keys)
+    read, guard = set(rule.keys), _guard(rule, raw)
     if not guard or guard <= read:
         return True
     return 2 * len(read & guard) >= len(read | guard)

@@ -279,6 +279,7 @@ def ours(*keys: str, place: str = "a.py:f") -> Finding:
         (raw("a", "b"), ours("a", "b", place="b.py:f"), 2),
         (raw("a", "c", "d"), ours("a", "b"), 1),
         (raw("c"), ours("a", "b"), 2),
+        (raw("model.layout.flat"), ours("model.layout", "model.num_layers"), 1),
         (raw(), ours("a"), 1),
         (raw("a", "b", "c"), ours("a", "b"), 1),
         (raw("a"), ours(), 2),
