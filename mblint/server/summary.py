@@ -19,7 +19,7 @@ SIZES = (
     ("ETP", "model.expert_tensor_parallel_size"),
 )
 OPTIONAL = frozenset({"VPP", "ETP"})
-"""Sizes that are left out where they say nothing: one expert tensor size, no virtual stages."""
+"""Sizes that are left out where they say nothing: no virtual stages, experts that are not cut or not there."""
 UNKNOWN = "?"
 
 
@@ -51,6 +51,8 @@ def summary_of(resolved: ResolvedLaunch) -> Summary:
     sizes: list[tuple[str, str]] = []
     for name, value in values.items():
         if name in OPTIONAL and not (isinstance(value, int) and value > 1 and not isinstance(value, bool)):
+            continue
+        if name == "ETP" and resolved.get("model.num_moe_experts") is None:
             continue
         sizes.append((name, _shown(value)))
     world = resolved.world_size
