@@ -11,6 +11,7 @@ from mblint.errors import UserError
 EPILOG = """examples:
   mblint suggest my_70b_config --world-size 64 --gpu h100
   mblint suggest my_70b_config --goal headroom=10GiB --format json
+  mblint suggest my_70b_config --gpu h100 --fix 2 --diff
   mblint suggest --launches sweep.jsonl
 """
 
@@ -31,6 +32,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="fit (the upper end of the estimate), or headroom=10GiB left at the expected size; default: fit",
     )
     parser.add_argument("--limit", type=positive, default=5, metavar="N", help="ways out to show, at most; default: 5")
+    parser.add_argument(
+        "--fix", type=positive, metavar="N", help="write the N-th way out into the files of the launch, once it is proven there"
+    )
+    parser.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     add_launch(parser)
     add_common(parser)
@@ -40,6 +45,10 @@ def run(args: argparse.Namespace) -> int:
     """Check the source and the goal, then do the work."""
     if (args.recipe is None) == (args.launches is None):
         raise UserError("name one of RECIPE or --launches FILE", "see `mblint suggest --help`")
+    if args.fix is not None and args.recipe is None:
+        raise UserError("--fix needs a RECIPE", "it writes into the files of one launch")
+    if args.diff and args.fix is None:
+        raise UserError("--diff needs --fix N", "for example `mblint suggest my_recipe --fix 1 --diff`")
     from mblint.wayout.goal import parse_goal
 
     try:

@@ -81,7 +81,8 @@ class Result:
     seconds: float = 0.0
 
 
-def _sized(source: object) -> Sized:
+def sized(source: object) -> Sized:
+    """A launch's estimate, held against its GPU."""
     found = estimate(source)  # type: ignore[arg-type]
     gpu = source.gpu  # type: ignore[attr-defined]
     return Sized(found, judge(found, gpu if isinstance(gpu, str) else ""))
@@ -119,7 +120,7 @@ def _quick(checker: Checker, launch: Launch, goal: Goal, result: Result, limit: 
         resolved.remember_written()
         launch_path.run_path(session, resolved.cfg)
         source = Held(resolved)
-        result.base = base = _sized(source)
+        result.base = base = sized(source)
         if base.estimate.missing:
             result.because = "no estimate: " + "; ".join(f"{key}: {why}" for key, why in base.estimate.missing.items())
             return []
@@ -136,7 +137,7 @@ def _quick(checker: Checker, launch: Launch, goal: Goal, result: Result, limit: 
                 break
             result.tried += 1
             # Without any saving there is nothing to say for a change.
-            found = _sized(Overlay(source, candidate.changes))
+            found = sized(Overlay(source, candidate.changes))
             if goal.met(found.judgement) and found.total_bytes < base.total_bytes:
                 promising.append(candidate)
         if not promising:
@@ -149,7 +150,7 @@ def _shorter(source: Held, goal: Goal) -> int:
     length = source.get("model.seq_length")
     while isinstance(length, int) and length >= 1024:
         length //= 2
-        if goal.met(_sized(Overlay(source, {"model.seq_length": length})).judgement):
+        if goal.met(sized(Overlay(source, {"model.seq_length": length})).judgement):
             return length
     return 0
 
@@ -232,7 +233,7 @@ def _judge(
     seen: list[Sized] = []
 
     def observe(resolved: ResolvedLaunch) -> None:
-        seen.append(_sized(resolved))
+        seen.append(sized(resolved))
 
     verdict = checker.judge_launch(changed_launch(launch, candidate.changes), launch.id, observe)
     for finding in verdict.findings:

@@ -196,6 +196,46 @@ def test_what_is_printed_is_what_was_judged(suggest) -> None:
     assert again["now"]["allocated_bytes"] == answer["after"]["allocated_bytes"]
 
 
+RECIPE = """\
+from megatron.bridge.recipes.gemma.h100.gemma3 import gemma3_1b_pretrain_1gpu_h100_bf16_config
+
+
+def my_1b_config():
+    cfg = gemma3_1b_pretrain_1gpu_h100_bf16_config()
+    cfg.model.cross_entropy_fusion_impl = "native"  # as before
+    return cfg
+"""
+
+
+def test_an_answer_is_written_into_the_recipe(
+    upstream: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(RECIPE)
+    monkeypatch.chdir(tmp_path)
+    words = ["mine.py", "--world-size", "1", "--gpu", "h100", "--isolated", "--upstream", str(upstream)]
+    assert main(["suggest", *words, "--fix", "1", "--diff"]) == 1
+    out, err = capsys.readouterr()
+    assert "not written" not in err, err
+    assert out.startswith("--- a/") and file.read_text() == RECIPE
+    assert main(["suggest", *words, "--fix", "1"]) == 0
+    assert 'cross_entropy_fusion_impl = "te"  # as before' in file.read_text()
+    capsys.readouterr()
+    assert main(["suggest", *words, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["launches"][0]["goal_reached"]
+
+
+def test_what_is_no_file_of_the_project_is_not_written(
+    upstream: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = "megatron.bridge.recipes.gemma.h100.gemma3:gemma3_1b_pretrain_1gpu_h100_bf16_config"
+    assert main(["suggest", recipe, "--isolated", "--upstream", str(upstream), "--fix", "1", "--diff"]) == 1
+    assert "not a file of this project" in capsys.readouterr().err
+    assert main(["suggest", recipe, "--isolated", "--upstream", str(upstream), "--fix", "99"]) == 2
+    assert main(["suggest", recipe, "--diff"]) == 2
+
+
 def test_a_launch_that_fits_needs_nothing(suggest) -> None:
     code, entry = suggest({**BIG, "model.num_layers": 2}, gpu="b300")
     assert (code, entry["goal_reached"], entry["answers"]) == (0, True, [])
