@@ -67,6 +67,20 @@ def install(session: Session) -> None:
 
     machine.special_functions["megatron.core.datasets.utils.normalize"] = normalize
 
+    def mask(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        """Which dimensions of an order ("tp-cp-ep-dp-pp") a group spans ("tp-pp"); asked for hundreds of groups a launch."""
+        order, token = (list(args[1:]) + [kwargs[name] for name in ("order", "token") if name in kwargs])[:2]
+        if not isinstance(order, str) or not isinstance(token, str):
+            return Unknown("dimensions that are not known")
+        dimensions = order.split("-")
+        wanted = token.split("-")
+        for name in wanted:
+            if name not in dimensions:
+                return m.implicit(ValueError, f"{name!r} is not in list", site, frame)
+        return m.born([name in wanted for name in dimensions])
+
+    machine.special_functions[f"{GROUPS}.RankGenerator.get_mask"] = mask
+
     def group(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         return External("a process group")
 

@@ -126,7 +126,7 @@ class Rule:
         outcome: Outcome = self.data["outcome"]
         return outcome
 
-    @property
+    @cached_property
     def judged_by(self) -> str:
         """ "expression", or "code" for findings that mblint itself makes and this file only explains."""
         return str(self.data.get("judged_by", "expression"))
