@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from mblint.evaluate.modules import SourceError
 from mblint.facts.memory.launch_memory import LaunchMemory, own_memory, upstream_figure, upstream_memory
 from mblint.files import may_concern, python_files
 from mblint.launch import path as launch_path
+from mblint.launch.architecture import architecture_of
 from mblint.launch.discover import recipe_functions
 from mblint.launch.lines import read_launches
 from mblint.launch.run import CannotEvaluate, Launch, on_heap
@@ -111,7 +112,9 @@ def estimate_one(args: argparse.Namespace, session: Session, launch: Launch, nam
                 from mblint.engine.run import request_of
 
                 request = request_of(resolved)
-            return replace(memory, changes=changes), request
+            known = architecture_of(resolved)
+            told = {} if known is None else {**asdict(known), "doubt": known.doubt}
+            return replace(memory, changes=changes, architecture=told), request
     except CannotEvaluate as problem:
         memory = LaunchMemory(
             name, changes, launch.world_size, launch.gpu or "", args.formula, None, None, None, {}, {}, (), None, None, None, None, (),

@@ -107,6 +107,8 @@ def _detail(launch: LaunchMemory, full: float, capacity: float | None) -> Iterat
     if found is not None and judgement is not None and judgement.capacity is None:
         pairs = (("not counted", found.not_modelled), ("only roughly counted", found.approximated))
         doubts += [f"{words}: {', '.join(names)}" for words, names in pairs if names]
+    if launch.architecture.get("doubt"):
+        doubts.append(launch.architecture["doubt"])
     for doubt in doubts:
         yield f'<p class="unknown">{_text(doubt)}</p>'
     for other in launch.others:

@@ -29,6 +29,7 @@ def estimate_entry(launch: LaunchMemory) -> dict[str, Any]:
         "components": dict(launch.components),
         "per_stage": [_stage(stage) for stage in launch.stages],
         "missing": dict(launch.missing),
+        "architecture": dict(launch.architecture) or None,
         "others": [
             {
                 "name": other.name,

@@ -203,7 +203,7 @@ def _verdict(launch: LaunchMemory) -> Text:
     if judgement is not None and launch.estimate is not None:
         low, high = gib(judgement.low_bytes), gib(judgement.high_bytes)
         text.append(f"\n  between {low} and {high} GiB ({judgement.band})", style="dim")
-        doubts = [judgement.because] if judgement.because else []
+        doubts = [text for text in (judgement.because, launch.architecture.get("doubt", "")) if text]
         if judgement.capacity is None:
             names = (
                 ("not counted", launch.estimate.not_modelled),

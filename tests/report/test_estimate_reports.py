@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -283,3 +284,12 @@ def test_figures_of_another_tool_stand_beside_ours(small) -> None:
     for report in (estimate_text([launch]), estimate_html([launch])):
         assert "a tool: 3.00 GiB (x 3.00)" in report
         assert "another: none; it is not installed" in report
+
+
+def test_what_is_not_certain_of_the_architecture_is_said(small) -> None:
+    told = {"model": "org/name", "confidence": "derived", "doubt": "the architecture of org/name is taken from others"}
+    doubted = replace(small, architecture=told)
+    assert "the architecture of org/name is taken from others" in " ".join(estimate_text([doubted]).split())
+    assert "the architecture of org/name is taken from others" in estimate_html([doubted])
+    assert estimate_report([doubted])["launches"][0]["architecture"] == told
+    assert estimate_report([small])["launches"][0]["architecture"] is None

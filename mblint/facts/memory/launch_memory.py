@@ -56,6 +56,8 @@ class LaunchMemory:
     estimate: Estimate | None
     others: tuple[OtherFigure, ...]
     missing: Mapping[str, str]
+    architecture: Mapping[str, str] = field(default_factory=dict)
+    """The published model, the confidence of what is known of it, and `doubt` in words where that is not all."""
 
 
 def own_memory(
