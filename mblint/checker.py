@@ -301,7 +301,7 @@ class Checker:
         finding = Finding(
             rule=NOT_EVALUATED[0],
             name=NOT_EVALUATED[1],
-            severity="error" if problem.raises else "warning",
+            severity="error" if problem.raises else "advice" if problem.aside else "warning",
             outcome="fails" if problem.raises else "note",
             message=problem.message,
             span=problem.span,

@@ -252,8 +252,8 @@ def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> Launch
         rest = [i for i in rest if i not in taken]
     for dest, given in flags.items():
         if "--" + dest.replace("_", "-") in _CONFIG_FILES or "--" + dest in _CONFIG_FILES:
-            if isinstance(given.value, str):
-                files.append(FileRef(given.value, given.span, context.path))
+            if given.value:
+                files.append(FileRef(given.value if isinstance(given.value, str) else HOLE, given.span, context.path))
         elif dest == "recipe" and isinstance(given.value, str):
             recipe = given
     overrides, unread = overrides_of(line, rest)

@@ -20,11 +20,18 @@ def recipe_functions(tree: ast.Module) -> list[Function]:
     training = training_functions(tree)
     makers = _imported(tree) | {node.name for node in tree.body if isinstance(node, Function) and node.name.endswith("_config")}
     for node in tree.body:
-        if not isinstance(node, Function) or node.name.startswith("_"):
+        if not isinstance(node, Function) or node.name.startswith("_") or _takes_config(node):
             continue
         if _annotated(node) or node.name.endswith("_config") or node in training or _returns_container(node, makers):
             found.append(node)
     return found
+
+
+def _takes_config(node: Function) -> bool:
+    """Whether a function wants a config to work on: it changes one, and makes none."""
+    given = [*node.args.posonlyargs, *node.args.args]
+    required = given[: len(given) - len(node.args.defaults)]
+    return any(argument.annotation is not None and CONTAINER in ast.unparse(argument.annotation) for argument in required)
 
 
 def _annotated(node: Function) -> bool:

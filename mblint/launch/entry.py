@@ -7,8 +7,11 @@ the command that starts the program (`World.argv`); a program that nobody starts
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from mblint.evaluate.unknown import Unknown
 
 if TYPE_CHECKING:
     from mblint.evaluate.machine import Machine
@@ -19,6 +22,12 @@ TRAINERS = {
     "distill": "megatron.bridge.training.distill.distill",
 }
 """Functions of megatron-bridge that take a config and train with it, by the names that programs use."""
+
+SHOWN_BY = (
+    "megatron.training.config.container.ConfigContainerBase",
+    "megatron.bridge.training.utils.config_utils._ConfigContainerBase",
+)
+"""Classes whose methods show or save a config, which changes nothing."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -40,10 +49,20 @@ def is_training(tree: ast.Module, node: Function) -> bool:
 @lru_cache(maxsize=128)
 def _imported_trainers(tree: ast.Module) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("megatron.bridge"):
             found.update(alias.asname or alias.name for alias in node.names if alias.name in TRAINERS)
     return frozenset(found)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements, those inside others too; expressions, which are most of a tree, are not looked at."""
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            pending.extend(getattr(node, part, ()))
 
 
 def _required(node: Function) -> bool:
@@ -78,5 +97,10 @@ class Handed:
             m.env_read_count += 1  # the call has an effect that nobody sees: it is not remembered
             return None
 
+        for place in SHOWN_BY:
+            for method in ("print_yaml", "to_yaml"):
+                machine.special_functions[f"{place}.{method}"] = lambda m, a, k, s, f: None
+            for method in ("to_dict", "_convert_value_to_dict"):
+                machine.special_functions[f"{place}.{method}"] = lambda m, a, k, s, f: Unknown("a config as plain data")
         for name in TRAINERS.values():
             machine.special_functions[name] = machine.facts.special_calls[name] = hand

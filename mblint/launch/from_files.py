@@ -105,6 +105,7 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
         found.understood += known
         found.not_understood += unknown
         found.launches.append(launch_of_spec(session, spec, absolute, root))
+    found.launches = _numbered(found.launches)
     return found if found.launches or found.findings else None
 
 
@@ -119,17 +120,30 @@ def launch_of_spec(session: Session, spec: LaunchSpec, path: str, root: Path) ->
         spec = replace(spec, program=None)
     shown = os.path.relpath(path, root) if path.startswith(str(root)) else path
     name = f"{shown}: {spec.recipe or spec.name}"
-    files = [_existing(session, reference.path, reference.base or path, root) for reference in spec.files]
+    named = [(reference, _existing(session, reference.path, reference.base or path, root)) for reference in spec.files]
+    absent = next((reference for reference, file in named if file is None), None)
+    if absent is not None:
+        spec = replace(spec, absent=absent)
     return Launch(
         recipe=recipe,
         id=name,
-        files=tuple(file for file in files if file is not None),
+        files=tuple(file for _, file in named if file is not None),
         world_size=None if isinstance(spec.world_size, Unknown) else spec.world_size,
         gpu=None if isinstance(spec.gpu, Unknown) else spec.gpu,
         env={key: given.value for key, given in spec.env.items()},
         env_known=spec.env_known,
         spec=spec,
     )
+
+
+def _numbered(launches: list[Launch]) -> list[Launch]:
+    """Names of their own for the launches of one file that have the same recipe: by their order."""
+    counts: dict[str, int] = {}
+    found = []
+    for launch in launches:
+        counts[launch.id] = counts.get(launch.id, 0) + 1
+        found.append(launch if counts[launch.id] == 1 else replace(launch, id=f"{launch.id} #{counts[launch.id]}"))
+    return found
 
 
 def _program(session: Session, spec: LaunchSpec, path: str, root: Path) -> str | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from mblint.evaluate.calls import call
@@ -48,7 +52,40 @@ def recipe_of(session: Session, spec: LaunchSpec) -> str | None:
             value = session.modules.import_from(module, function)
             if isinstance(value, FunctionValue):
                 return f"{value.module.name}:{value.name}"
+    if spec.launcher == "performance" and function == spec.recipe:
+        from mblint.launch.runner_flags import performance_fallback
+
+        other = performance_fallback(spec, benchmark_names(session.upstream_roots))
+        return recipe_of(session, replace(spec, recipe=other, launcher="plain")) if other is not None else None
     return None
+
+
+@lru_cache(maxsize=4)
+def benchmark_names(roots: tuple[str, ...]) -> tuple[str, ...]:
+    """The functions of the performance recipes below some source folders, sorted; none where there is no source."""
+    names: set[str] = set()
+    for root in roots:
+        for path in Path(root).glob("megatron/bridge/perf_recipes/*/*/*.py"):
+            names.update(re.findall(r"^def (\w+_config)\(", path.read_text(encoding="utf-8", errors="replace"), re.M))
+    return tuple(sorted(names))
+
+
+def fitting_arguments(function: Any, spec: LaunchSpec) -> dict[str, Any]:
+    """The keyword arguments that a launcher hands to a recipe, of those that the launch gives: runners of megatron-bridge
+    look at the recipe's parameters (scripts/training/recipe_runner.py), others drop in silence what it does not take."""
+    given = {name: held.value for name, held in spec.recipe_kwargs.items()}
+    node = getattr(function, "node", None)
+    if node is None:
+        return given
+    names = {argument.arg for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
+    anything = node.args.kwarg is not None
+    if spec.launcher == "unified" and "peft_scheme" in given and "peft_scheme" not in names:
+        scheme = given.pop("peft_scheme")
+        if "peft" in names or anything:
+            given["peft"] = scheme
+    if spec.lenient_kwargs and not anything:
+        given = {name: value for name, value in given.items() if name in names}
+    return given
 
 
 def is_benchmark(recipe: str | None) -> bool:

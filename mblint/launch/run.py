@@ -26,6 +26,7 @@ from mblint.launch.overrides import CliOverride, Skipped
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.session import Session
 from mblint.launch.spec import LaunchSpec
+from mblint.read.shell import HOLE
 from mblint.read.span import Span
 
 
@@ -67,8 +68,10 @@ class Launch:
 class CannotEvaluate(Exception):
     """The recipe raises, or could not be evaluated: `span` is the place, the text says why."""
 
-    def __init__(self, message: str, span: Span | None, raises: bool = False, trace: Any = None) -> None:
+    def __init__(self, message: str, span: Span | None, raises: bool = False, trace: Any = None, aside: bool = False) -> None:
+        """`aside`: it is nobody's mistake, the launch is of a kind that cannot be followed."""
         super().__init__(message)
+        self.aside = aside
         self.message = message
         self.span = span
         self.raises = raises
@@ -123,6 +126,9 @@ def _call_recipe(session: Session, function: FunctionValue, decisions: list[bool
         where = _project_place(session, raised.site, raised.trace)
         implicit = raised.guards is not None
         text = f"{exception_name(raised.value)}: {exception_text(raised.value)}"
+        if any(type(value) is Unknown for value in (*args, *kwargs.values())):
+            # With arguments that nobody knows it is no recipe by itself, and what it says of them is no error.
+            raise CannotEvaluate(f"does not return a ConfigContainer: with unknown arguments it raises {text}", where) from None
         raise CannotEvaluate(
             f"the recipe raises {text}" if not implicit else f"building the config raises {text}", where, True, raised.trace
         ) from None
@@ -380,7 +386,9 @@ def _without_recipe(session: Session, launch: Launch) -> Instance:
     cfg = config_of(session, launch.spec)
     if cfg is None:
         named = f"no recipe is called {launch.spec.recipe}" if launch.spec.recipe else "it names no recipe"
-        raise CannotEvaluate(f"{named}, so the launch is not judged", launch.spec.recipe_span or launch.spec.span)
+        raise CannotEvaluate(
+            f"{named}, so the launch is not judged", launch.spec.recipe_span or launch.spec.span, aside=not launch.spec.recipe
+        )
     return cfg
 
 
@@ -388,13 +396,19 @@ def _given(session: Session, launch: Launch) -> dict[str, Any]:
     """Keyword arguments of the recipe that the launch gives."""
     if launch.spec is None or not launch.spec.recipe_kwargs:
         return {}
-    return {name: given.value for name, given in launch.spec.recipe_kwargs.items()}
+    from mblint.launch.from_spec import fitting_arguments
+
+    return fitting_arguments(find_recipe(session, launch.recipe or ""), launch.spec)
 
 
 def _apply_spec(session: Session, cfg: Instance, launch: Launch) -> tuple[Skipped, ...]:
     from mblint.launch.from_spec import Refused, apply_spec, is_benchmark
 
     assert launch.spec is not None
+    absent = launch.spec.absent
+    if absent is not None:
+        shown = absent.path.replace(HOLE, "?")
+        raise CannotEvaluate(f"{shown}, which it merges, is not at hand, so the launch is not judged", absent.span, aside=True)
     try:
         target = apply_spec(session, cfg, launch.spec, _layers_of(session, launch.files), is_benchmark(launch.recipe))
     except Refused as refused:

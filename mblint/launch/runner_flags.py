@@ -287,8 +287,8 @@ def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec
                     env[variable] = Given(value, given.span)
     files: tuple[FileRef, ...] = ()
     config = flags.get("config_file")
-    if config is not None and isinstance(config.value, str) and HOLE not in config.value:
-        files = (FileRef(config.value, config.span),)
+    if config is not None and config.value:
+        files = (FileRef(config.value if isinstance(config.value, str) else HOLE, config.span),)
     place = flags.get("model_recipe_name") or flags.get("model_size")
     return replace(
         base,

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from mblint.findings import Finding, Outcome, Related, Severity
+from mblint.findings import Finding, Fix, Outcome, Related, Severity
 from mblint.launch.commands import SECTIONS, is_interesting, is_relevant_variable
 from mblint.launch.script import INTEREST, ScriptReading
 from mblint.launch.spec import LaunchSpec
@@ -66,10 +67,10 @@ def _lost_options(reading: ScriptReading) -> Iterator[Finding]:
     for document in reading.run.documents:
         for statements in _blocks(document.script.statements):
             for first, second in pairwise(statements):
-                yield from _lost(document, first, second, reading.context.places)
+                yield from _lost(document, first, second, reading.context.places, reading.text)
 
 
-def _lost(document: Document, first: shell.Statement, second: shell.Statement, places: Places) -> Iterator[Finding]:
+def _lost(document: Document, first: shell.Statement, second: shell.Statement, places: Places, whole_text: str) -> Iterator[Finding]:
     text = document.script.text
     command = _last_command(first)
     lost = _first_command(second)
@@ -94,7 +95,8 @@ def _lost(document: Document, first: shell.Statement, second: shell.Statement, p
     names = ", ".join(options) or start.split()[0]
     verb = "never reaches" if len(options) < 2 else "never reach"
     related = (Related(end, "the command ends here"),) if end is not None else ()
-    yield _finding(
+    fixes = () if comment or end is None else _continued(whole_text, end)
+    found = _finding(
         "MB850",
         "option-lost-after-line-end",
         "error",
@@ -103,6 +105,23 @@ def _lost(document: Document, first: shell.Statement, second: shell.Statement, p
         span,
         related,
     )
+    yield replace(found, fixes=fixes)
+
+
+def _continued(text: str, end: Span) -> tuple[Fix, ...]:
+    """The backslash that the last line of the command lacks."""
+    from mblint.fix.check import is_script
+    from mblint.fix.shell import mend_continuation
+    from mblint.fix.text import Edits
+    from mblint.fix.text import Text as Source
+
+    if not is_script(end.path):
+        return ()
+    edits = mend_continuation(Source(end.path, text), end.end_line or end.line)
+    if not isinstance(edits, Edits):
+        return ()
+    title = "Continue the command on the next line"
+    return (Fix(title, "unsafe", edits=edits.edits, cost="the options take effect for the first time"),)
 
 
 def _ends_open(command: str) -> bool:

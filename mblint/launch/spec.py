@@ -108,6 +108,8 @@ class LaunchSpec:
     foreign_resolvers: bool = False
     """The launcher registers OmegaConf resolvers of its own: what they give is unknown, not an error."""
 
+    absent: FileRef | None = None
+    """A file among `files` that is not at hand: what it would set is not known."""
     counted: tuple[int, int] | None = None
     """What `coverage` said before the words went to the program."""
 
@@ -116,11 +118,12 @@ class LaunchSpec:
         return LaunchSpec(self.name, self.launcher, span=self.span, unread=self.unread, counted=self.coverage())
 
     def coverage(self) -> tuple[int, int]:
-        """How many keys the launch gives whose value is known, and how many where it is not, or the key is
-        not."""
+        """How many keys and options the launch gives whose value is known, and how many where it is not, or the
+        key is not."""
         if self.counted is not None:
             return self.counted
         values = [o.unknown for o in self.overrides]
         values += [a.value if isinstance(a.value, Unknown) else None for a in self.assigns]
+        values += [given.value if isinstance(given.value, Unknown) else None for given in self.flags.values()]
         unknown = sum(isinstance(value, Unknown) for value in values)
         return len(values) - unknown, unknown + len(self.unread)

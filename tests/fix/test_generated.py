@@ -52,11 +52,15 @@ def _cases() -> Iterator[Case]:
 def _passing() -> set[str]:
     if RECORDED is None:
         return set()
-    return {_key(one["recipe"], {**one["supplied"], **one["overrides"]}) for one in _recorded() if one["ok"] and not one.get("later")}
+    return {
+        _key(one["recipe"], one["world_size"], one["gpu"], {**one["supplied"], **one["overrides"]})
+        for one in _recorded()
+        if one["ok"] and not one.get("later")
+    }
 
 
-def _key(recipe: str, overrides: dict[str, Any]) -> str:
-    return json.dumps([recipe, sorted(overrides.items())], default=str)
+def _key(recipe: str, world_size: int, gpu: str, overrides: dict[str, Any]) -> str:
+    return json.dumps([recipe, world_size, gpu, sorted(overrides.items())], default=str)
 
 
 def test_offered_fixes_mend_what_they_say_and_break_nothing(upstream: Path, tmp_path: Path) -> None:
@@ -82,7 +86,7 @@ def test_offered_fixes_mend_what_they_say_and_break_nothing(upstream: Path, tmp_
         wrong += [f"{case.recipe} {case.overrides}: {text}" for text in outcome.wrong]
         for _, fix, verdict in outcome.after:
             changed = {key: value for key, value in {**case.overrides, **fix.changes}.items() if value is not ABSENT}
-            if _key(case.recipe, changed) in passing:
+            if _key(case.recipe, case.world_size, case.gpu, changed) in passing:
                 seen["recorded as passing"] += 1
                 if verdict == "fails":
                     matched.append(f"{case.recipe} {changed}")

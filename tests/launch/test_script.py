@@ -249,13 +249,13 @@ HOSTILE = [
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_hostile_scripts_end_soon_and_raise_nothing(number: int) -> None:
     text = HOSTILE[number]
-    begin = time.perf_counter()
+    begin = time.process_time()
     read_script(text, "/repo/launch.sh", source_of={"launch.sh": text}.get)
-    assert time.perf_counter() - begin < 20
+    assert time.process_time() - begin < 20
 
 
 def test_unrelated_scripts_are_turned_down_at_once() -> None:
     text = "#!/bin/bash\nset -e\nfor f in *.txt; do\n  python convert.py --in $f --out ${f%.txt}.json\ndone\n" * 20
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert not any(may_launch(text) for _ in range(500))
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1

@@ -131,9 +131,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_hostile_files_end_soon_and_raise_nothing(number: int) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     reading = read(HOSTILE[number], {"/repo/conf/a.yaml": HOSTILE[number]})
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
     assert reading.error is None or "\n" not in reading.error.reason
 
 
@@ -153,6 +153,6 @@ def test_parents_are_not_sought_outside_of_what_is_given() -> None:
 
 def test_two_thousand_unrelated_files_are_turned_down_quickly(tmp_path: Path) -> None:
     texts = [text * 40 for text in UNRELATED] * 200
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert [text for text in texts if may_concern(text) and read(text).shape != "none"] == []
-    assert time.perf_counter() - begin < 3
+    assert time.process_time() - begin < 3
