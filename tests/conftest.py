@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ["MBLINT_NO_CACHE"] = "1"  # what one test found is no answer to another; the tests of the cache switch it on
+
 NO_UPSTREAM = "no upstream source: "
 """How the reason of each test begins that was skipped for want of it; the summary counts them."""
 

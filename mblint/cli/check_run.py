@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mblint.checker import Checked, Checker, Verdict, unreadable
-from mblint.cli.common_run import existing, open_session, with_arguments
+from mblint.cli.common_run import existing, open_session, uses_cache, with_arguments
 from mblint.cli.review_run import mark_older, open_review, prepare
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
@@ -210,8 +210,7 @@ def judged_one(checker: Checker, launch: Launch) -> Verdict | None:
 
 def results_of(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> Results | None:
     """The memory of earlier runs, where this run may use it: files as they are on disk, and nothing under review."""
-    without = getattr(args, "no_cache", False) or not loaded.settings.cache
-    if without or checker.session.modules.overlay or args.fix or args.fix_only or args.diff:
+    if not uses_cache(args, loaded) or checker.session.modules.overlay or args.fix or args.fix_only or args.diff:
         return None
     from mblint.cache.results import Results
 

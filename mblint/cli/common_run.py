@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -106,6 +107,11 @@ def literal(text: str) -> Any:
             continue
         return {"dict": value} if isinstance(value, dict) else value
     return text
+
+
+def uses_cache(args: argparse.Namespace, loaded: Loaded) -> bool:
+    """Whether results of earlier runs may be used and kept: not with --no-cache, MBLINT_NO_CACHE, or the setting."""
+    return not getattr(args, "no_cache", False) and not os.environ.get("MBLINT_NO_CACHE") and loaded.settings.cache
 
 
 def existing(paths: list[str]) -> list[Path]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mblint.cli.common_run import existing, open_session, with_arguments
+from mblint.cli.common_run import existing, open_session, uses_cache, with_arguments
 from mblint.cli.named_launch import named_launch
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
@@ -69,7 +69,7 @@ def _recipes(args: argparse.Namespace) -> int:
 
 def _results_of(args: argparse.Namespace, loaded: Loaded, session: Session) -> Results | None:
     """The memory of earlier runs of the same question."""
-    if getattr(args, "no_cache", False) or not loaded.settings.cache:
+    if not uses_cache(args, loaded):
         return None
     from mblint.cache.results import Results
 
@@ -152,11 +152,21 @@ def recipe_name(session: Session, text: str) -> str:
                 exit_code=4,
             )
         raise UserError(f"{file} holds {len(names)} recipes", f"name one: {file}:{names[0]}")
+    from mblint.cli.own_recipe import names as own_names
+    from mblint.cli.own_recipe import own_recipe
+
     if colon or "." in text:
-        return text
-    found = shipped_recipe(session, text)
+        # Reports call a recipe by its module, which need not be one that can be imported from here.
+        known = not colon or session.modules.find(head) is not None
+        return text if known else own_recipe(session, text) or text
+    found = own_recipe(session, text) or shipped_recipe(session, text)
     if found is None:
-        raise UserError(f"no recipe is called {text}", "give package.module:function, or FILE:function")
+        from mblint.ruleset.suggest import closest
+
+        near = closest(text, own_names(session))
+        raise UserError(
+            f"no recipe is called {text}", f"did you mean {near}?" if near else "give package.module:function, or FILE:function"
+        )
     return found
 
 

@@ -57,6 +57,7 @@ def ours_config() -> ConfigContainer:
 def project(tmp_path: Path, upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two files, a cache of their own, and the real release."""
     monkeypatch.setenv("MBLINT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("MBLINT_NO_CACHE", raising=False)
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "mblint.toml").write_text(f'upstream = "{upstream}"\nworld-size = 8\ngpu = "h100"\n')
