@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path:
+    # `python -m` puts the working folder first on the path: what is checked there is not to be imported.
+    del sys.path[0]
+
 
 def main() -> int:
     """Run the command line and return its exit code; `--version` is answered before anything large is imported."""

@@ -66,7 +66,19 @@ class Repository:
 
     def output(self, *args: str, check: bool = True, stdin: bytes | None = None) -> bytes:
         """The output of a git command. Raises GitError with git's own last line."""
-        command = ["git", "-c", "core.quotepath=off", "-c", "core.fsmonitor=false", "--no-pager", *args]
+        command = [
+            "git",
+            "-c",
+            "core.quotepath=off",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "log.showSignature=false",
+            "-c",
+            "core.hooksPath=/dev/null",
+            "--no-pager",
+            *args,
+        ]
         environment = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
         environment.update({"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"})
         try:
