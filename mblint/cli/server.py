@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from mblint.errors import UserError
@@ -32,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         missing = error.name or "pygls"
         raise UserError(f"the server for editors needs {missing}, which is not installed", "pip install 'mblint[lsp]'") from None
+    if sys.stdin.isatty():
+        sys.stderr.write("mblint server talks to an editor, which starts it by itself; see docs/guide/editors.md. Ctrl-C ends it.\n")
     from mblint.server.app import serve
     from mblint.server.project import Options
 

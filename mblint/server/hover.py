@@ -224,7 +224,7 @@ def _memory(project: Project, launch: Launch, now: LaunchMemory, key: str, value
     rows = []
     for other in _others(value):
         with evaluated(project, replace(launch, set={**launch.set, key: other})) as changed:
-            if changed is None or len(changed.path.failures) > failures or changed.path.stopped:
+            if changed is None or len(changed.path.failures) > failures or (changed.path.stopped and not changed.path.no_source):
                 continue
             then = own_memory(changed, launch.id)
         if then.total_bytes is not None:

@@ -21,6 +21,9 @@ from mblint.server.parts import Parts, parts_of
 from mblint.server.project import Project
 from mblint.server.summary import Summary, summary_of
 
+MAX_OF_USERS = 40
+"""Recipes of other files that are judged for what they find in a helper."""
+
 LAUNCH_NAMES = (".sh", ".bash", ".sbatch", ".slurm", ".sub", ".yaml", ".yml")
 PARTIAL_AFTER, PARTIAL_AGAIN = 0.1, 0.7
 """Seconds after which what is known so far is shown, where a change reaches many launches."""
@@ -135,7 +138,11 @@ def judge_python(project: Project, state: FileState, text: str, work: Round) -> 
 def judge_users(project: Project, states: dict[str, FileState], path: str, work: Round) -> list[Verdict]:
     """Verdicts of the recipes of other files that import this one: what is found there may be written here."""
     found: list[Verdict] = []
+    if any(entry.shown for entry in states[path].entries()):
+        return found  # it has recipes of its own to be judged by
     for user in users_of(project, path):
+        if len(found) >= MAX_OF_USERS:
+            break
         if work.stop():
             raise Stopped
         work.partial()
