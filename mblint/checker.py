@@ -25,9 +25,11 @@ from mblint.judging.overrides import skipped_findings
 from mblint.judging.path import changed_findings, path_findings
 from mblint.judging.reach import agreeing
 from mblint.launch import path as launch_path
+from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
+from mblint.launch.parent import parent_of
 from mblint.launch.resolved import ResolvedLaunch, Write
-from mblint.launch.run import MAX_PATHS, CannotEvaluate, Launch, apply_changes, find_recipe, on_heap, parent_of
+from mblint.launch.run import MAX_PATHS, CannotEvaluate, Launch, find_recipe, on_heap
 from mblint.launch.session import Session
 from mblint.launch.spec import LaunchSpec
 from mblint.read.span import Span
@@ -326,7 +328,10 @@ class Checker:
     def judge_recipe(self, name: str, launch: Launch, observe: Callable[[ResolvedLaunch], None] | None = None) -> Verdict | None:
         """The verdict of a recipe that a file defines; None for a function that only looked like one."""
         verdict = self.judge_launch(launch, launch.id or name, observe)
-        function = find_recipe(self.session, name)
+        try:
+            function = find_recipe(self.session, name)
+        except CannotEvaluate:
+            return verdict
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
 
 

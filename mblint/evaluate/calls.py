@@ -214,7 +214,7 @@ def _remembered(machine: Machine, function: FunctionValue, args: list[Any], kwar
     """A call of a function that remembers its calls: one that was made before gives the same object, and does nothing."""
     calls: Any = function.attrs[CALLS_MADE]
     given = (*args, *kwargs.values())
-    if not all(isinstance(value, HASHABLE) and type(value) is not Unknown for value in given):
+    if not all(isinstance(value, HASHABLE) for value in given):
         return run_function(machine, function, args, kwargs, site, caller)
     key = (tuple(args), tuple(kwargs.items()))
     if key not in calls:

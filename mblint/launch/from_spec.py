@@ -180,7 +180,7 @@ MISSING_VALUE = object()
 
 def config_of(session: Session, spec: LaunchSpec) -> Instance | None:
     """The config of a launch that names no recipe: built from a serialized config, or around a model id."""
-    from mblint.launch.run import plain_config
+    from mblint.launch.plain_config import plain_config
 
     if spec.construct is not None:
         made = construct_value(session, spec.construct)

@@ -11,8 +11,9 @@ import pytest
 
 from mblint.checker import Checker
 from mblint.evaluate.unknown import ABSENT, Unknown
+from mblint.launch.parent import parent_of
 from mblint.launch.resolved import ResolvedLaunch
-from mblint.launch.run import CannotEvaluate, Launch, on_heap, parent_of
+from mblint.launch.run import CannotEvaluate, Launch, on_heap
 from mblint.launch.session import Session
 from mblint.ruleset.load import load_rules
 from mblint.upstream.locate import snapshot
@@ -279,7 +280,7 @@ def test_a_method_may_change_what_its_source_writes_and_no_more(tmp_path: Path) 
 def test_unknown_code_makes_what_it_gets_unknown(tmp_path: Path) -> None:
     source = BUILT.replace(
         "    return ConfigContainer(",
-        "    from megatron.bridge.training.pretrain import pretrain\n    lora = LoRA(dim=8)\n    pretrain(lora)\n    return ConfigContainer(",
+        "    from megatron.bridge.training.checkpointing import load_checkpoint\n    lora = LoRA(dim=8)\n    load_checkpoint(lora)\n    return ConfigContainer(",
     ).replace('peft=replace(base, alpha=4, target_modules=["linear_qkv"])', "peft=lora")
     with resolved(tmp_path, source) as found:
         assert unknown(found.get("peft.dim"))

@@ -1,0 +1,65 @@
+"""The recipe that a recipe starts from."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from typing import Any
+
+from mblint.evaluate.values import FunctionValue
+from mblint.launch.naming import gpu_of, world_size_of
+from mblint.launch.resolved import ResolvedLaunch
+from mblint.launch.run import CannotEvaluate, call_recipe, definition, find_recipe
+from mblint.launch.session import Session
+
+
+def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedLaunch | None:
+    """The recipe that a recipe starts from: the first public function it calls that returns a ConfigContainer.
+
+    Evaluated without arguments, as it would be launched; it stays on the heap as long as the child.
+    """
+    function = find_recipe(session, recipe)
+    if not isinstance(function, FunctionValue):
+        return None
+    for callee in _called_names(function.node):
+        value = _named_function(session, function, callee)
+        if not isinstance(value, FunctionValue) or value.name.startswith("_") or value is function:
+            continue
+        if not value.name.endswith("_config") and "ConfigContainer" not in _returns(value):
+            continue
+        machine = session.machine
+        saved = (machine.phase, machine.go_on, machine.path_taken)
+        world = session.world
+        size, gpu = world.world_size, world.gpu
+        try:
+            cfg = call_recipe(session, value, [])
+            world.world_size, world.gpu = world_size_of(value.name), gpu_of(value.name)
+            return ResolvedLaunch(session, cfg, f"{value.module.name}:{value.name}", definition(session, value), child.env_known)
+        except CannotEvaluate:
+            continue
+        finally:
+            machine.phase, machine.go_on, machine.path_taken = saved
+            world.world_size, world.gpu = size, gpu
+    return None
+
+
+@lru_cache(maxsize=512)
+def _called_names(node: ast.AST) -> tuple[ast.Name | ast.Attribute, ...]:
+    """What a function calls by a name or a dotted name, in the order of `ast.walk`."""
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    return tuple(callee for callee in calls if isinstance(callee, (ast.Name, ast.Attribute)))
+
+
+def _returns(function: FunctionValue) -> str:
+    returns = getattr(function.node, "returns", None)
+    return ast.unparse(returns) if returns is not None else ""
+
+
+def _named_function(session: Session, function: FunctionValue, callee: ast.expr) -> Any:
+    """A function that a name or a dotted name of the module stands for."""
+    if isinstance(callee, ast.Name):
+        return function.module.lookup(callee.id)
+    if isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name):
+        module = function.module.lookup(callee.value.id)
+        return module.lookup(callee.attr) if hasattr(module, "lookup") else None
+    return None
