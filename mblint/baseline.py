@@ -87,6 +87,8 @@ def parse(text: str, path: str) -> list[dict[str, Any]]:
 def load(path: str) -> list[dict[str, Any]]:
     """Read a baseline file. Raises BaselineError, also when it cannot be read."""
     try:
+        if not os.path.isfile(path) and os.path.exists(path):
+            raise BaselineError(f"{path}: cannot be read (not a regular file)")
         with open(path, encoding="utf-8") as file:
             return parse(file.read(), path)
     except OSError as error:

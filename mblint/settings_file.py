@@ -106,9 +106,11 @@ def load_settings(config: Path | None = None, start: Path | None = None, *, isol
 def _read(path: Path, root: Path) -> Loaded:
     shown = shown_path(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with path.open("rb") as handle:
+            data = handle.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
             raise SettingsError(f"{shown}: larger than {MAX_BYTES // 1_000_000} MB, not read")
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
         raise SettingsError(f"{shown}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

@@ -320,8 +320,11 @@ def _write(args: argparse.Namespace, result: Any) -> None:
     from mblint.report.formats import FOR_PEOPLE, renderer
 
     for name, path in args.output:
-        with open(path, "w", encoding="utf-8", newline="\n") as handle:
-            renderer(name)(result, handle)
+        try:
+            with open(path, "w", encoding="utf-8", newline="\n") as handle:
+                renderer(name)(result, handle)
+        except OSError as error:
+            raise UserError(f"--output {name}={path}: cannot be written: {error.strerror or error}", "name another file") from None
     if args.quiet > 1:
         return
     if args.statistics:

@@ -86,7 +86,7 @@ def _dispatch(arguments: list[str]) -> int:
 
     parser = Parser(prog=f"mblint {name}", description=(module.__doc__ or "").strip(), epilog=module.EPILOG)
     module.configure(parser)
-    args = parser.parse_intermixed_args(arguments[1:]) if _mixes(module) else parser.parse_args(arguments[1:])
+    args = parser.parse_mixed(arguments[1:]) if _mixes(module) else parser.parse_args(arguments[1:])
     result: int = module.run(args)
     return result
 
@@ -102,7 +102,8 @@ def _without_command(arguments: list[str]) -> int:
 
     from mblint.cli.parser import Parser
 
-    names = "\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())
+    width = max(map(len, COMMANDS))
+    names = "\n".join(f"  {name:<{width}}  {what}" for name, what in COMMANDS.items())
     parser = Parser(
         prog="mblint",
         usage="mblint COMMAND [OPTIONS] [ARGUMENTS]",

@@ -26,6 +26,18 @@ class Parser(argparse.ArgumentParser):
         has_remedy = message.endswith("?") or "for example" in message
         raise UserError(message, "" if has_remedy else f"see `{self.prog} --help`")
 
+    def parse_mixed(self, words: list[str]) -> argparse.Namespace:
+        """Paths and options in any order; what follows `--` are paths, which argparse forgets when it mixes."""
+        if "--" not in words:
+            return self.parse_intermixed_args(words)
+        end = words.index("--")
+        args, rest = self.parse_intermixed_args(words[:end]), words[end + 1 :]
+        if rest and not isinstance(getattr(args, "paths", None), list):
+            self.error(f"unrecognized arguments: {rest[0]}")
+        if rest:
+            args.paths = [*args.paths, *(f"./{word}" if word == "-" else word for word in rest)]
+        return args
+
     def _unknown(self, word: str) -> tuple[str, str]:
         from mblint.ruleset.suggest import closest
 

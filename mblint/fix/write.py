@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -75,8 +76,15 @@ def decode(path: str, data: bytes) -> SourceFile:
 
 def read_source(path: str) -> SourceFile:
     """Read a file for editing. Raises what `decode` raises, and OSError."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_regular) as file:
         return decode(path, file.read())
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a regular file: a pipe would wait for its writer, a device may never end. Raises OSError."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return os.open(path, flags)
 
 
 def encode(text: str, encoding: str, bom: bool) -> bytes:

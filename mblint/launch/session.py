@@ -154,6 +154,8 @@ class Session:
             if held is None:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
             return held.encode("utf-8") if isinstance(held, str) else held
+        if not os.path.isfile(path):  # a pipe would wait for its writer, a device may never end
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
         with open(path, "rb") as handle:
             return handle.read()
 
