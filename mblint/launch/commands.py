@@ -214,6 +214,12 @@ def _config_words(texts: Sequence[str]) -> bool:
     return any(_OVERRIDE.match(text) for text in texts)
 
 
+_OTHER_WORK = re.compile(
+    r"(?:^|[/_-])(?:prepare|pack|convert|export|import|preprocess|tokenize|download|generate|infer|inference|evaluate|compare|merge|upload)"
+    r"(?:_[\w-]*)?\.py$"
+    r"|(?:^|/)prepare_[\w-]+\.py$"
+)
+"""Programs that do something else with a model or its data, told by their names."""
 _BRIDGE = re.compile(r"^\s*(?:from|import)\s+megatron\.bridge\b", re.M)
 _TRAINS = re.compile(r"\b(?:pretrain|finetune|distill|pretrain_megatron_mimo)\s*\(")
 
@@ -224,6 +230,8 @@ def _script(base: LaunchSpec, name: str, line: Line, context: Context) -> Launch
     source = context.find(name)
     table = read_table(source) if source is not None else None
     names_config = any(text.split("=", 1)[0] in (*_CONFIG_FILES, "--recipe") for text in texts)
+    if _OTHER_WORK.search(name) and (source is None or not _trains(source)):
+        return None
     if not (_config_words(texts) or (source is not None and _trains(source)) or (names_config and _is_bridge(name))):
         return None
     files: list[FileRef] = []

@@ -69,7 +69,11 @@ def _unified(spec: LaunchSpec, target: Target, benchmark: bool) -> None:
     flags = spec.flags
     dataset = flags.get("dataset")
     if benchmark and dataset is None and _task(spec) in ("sft", "peft"):
+        kept = {name: target.get(f"dataset.{name}") for name in ("num_workers", "pin_memory", "persistent_workers")}
         target.call(f"{DATASET_UTILS}:build_dataset_config", (Section(""), "mock"), "dataset", "benchmark default")
+        for name, value in {**kept, "split": "99990,8,2"}.items():
+            if value is not ABSENT and target.get(f"dataset.{name}") is not ABSENT:
+                target.set(f"dataset.{name}", value, None, "benchmark default")
     if dataset is not None:
         name = dataset.value
         if isinstance(name, Unknown):
@@ -239,8 +243,9 @@ def _packing_alignment(target: Target) -> None:
     if target.get("dataset.enable_offline_packing") is not True:
         return
     specs = "dataset.offline_packing_specs"
-    if target.get(f"{specs}.packed_sequence_size") is ABSENT:
-        built = Construct("megatron.bridge.data.packing.PackedSequenceSpecs")
+    given = target.get(specs)
+    if given is None or given is ABSENT or isinstance(given, dict):  # an override leaves a dict where there was nothing
+        built = Construct("megatron.bridge.data.packing.PackedSequenceSpecs", kwargs=dict(given) if isinstance(given, dict) else {})
         target.set(specs, built, None, "offline packing")
     length = target.get("dataset.seq_length")
     if length is not ABSENT and length is not None:

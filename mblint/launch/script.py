@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from mblint.evaluate.unknown import Unknown
 from mblint.launch import slurm
 from mblint.launch.commands import Context, is_interesting, is_relevant_variable, launch_of
 from mblint.launch.spec import Given, LaunchSpec
@@ -84,7 +85,7 @@ def read_script(
             merged[key] = replace(first, conditions=kept)
         else:
             merged[key] = spec
-    reading.launches = _numbered(list(merged.values()))
+    reading.launches = _numbered(_sized(list(merged.values()), job))
     return reading
 
 
@@ -99,6 +100,16 @@ def _identity(spec: LaunchSpec) -> object:
         tuple(sorted((k, repr(v.value)) for k, v in spec.env.items() if is_relevant_variable(k))),
         repr(spec.world_size),
     )
+
+
+def _sized(launches: list[LaunchSpec], job: slurm.Allocation) -> list[LaunchSpec]:
+    """A script that starts one of several recipes, by its arguments, has one header for all of them: `sbatch --nodes` is how
+    each gets its size, so the header's does not count."""
+    if job.processes() is None:
+        return launches
+    menu = {spec.span for spec in launches if len({other.recipe for other in launches if other.span == spec.span and other.conditions}) > 1}
+    open_size = Unknown("the script starts one of several recipes, and sbatch may be told how many nodes this one gets")
+    return [replace(spec, world_size=open_size) if spec.span in menu else spec for spec in launches]
 
 
 def _numbered(launches: list[LaunchSpec]) -> list[LaunchSpec]:

@@ -441,8 +441,10 @@ class _Runner:
                 continue
             if outcome is True:
                 results = self.block(document, item.body, [pending.copy()])
+                # Where nothing else goes on, it is a guard for what the user has to fill in: go on as if it were.
+                guards = self._only_refuses(results) and all(other.signal for other in done)
                 done.extend(results)
-                pending = pending if self._only_refuses(results) else None
+                pending = pending if guards else None
                 continue
             yes = pending.copy()
             shown = f"{self.text(document, statement.word)} is {self.text(document, condition)}"

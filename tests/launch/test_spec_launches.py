@@ -106,3 +106,18 @@ def test_what_works_on_a_config_is_no_recipe(tmp_path: Path, upstream: Path, cap
     )
     assert main(["check", str(tmp_path), "--isolated", "--upstream", str(upstream)]) == 4
     capsys.readouterr()
+
+
+def test_a_script_for_several_recipes_has_no_size_of_its_own() -> None:
+    cases = "\n".join(f"  {size}) RECIPE=llama3_{size}_pretrain_config ;;" for size in ("8b", "70b"))
+    script = f'#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=8\ncase "$1" in\n{cases}\n  *) exit 1 ;;\nesac\nsrun {RUN} $RECIPE\n'
+    launches = read_script(script, "/repo/run.sh").launches
+    assert {launch.recipe for launch in launches} == {"llama3_8b_pretrain_config", "llama3_70b_pretrain_config"}
+    assert all(isinstance(launch.world_size, Unknown) for launch in launches)
+    (alone,) = read_script(script.replace("$RECIPE", "llama3_8b_pretrain_config"), "/repo/run.sh").launches
+    assert alone.world_size == 8
+
+
+def test_preparing_data_is_no_training() -> None:
+    script = "python scripts/training/prepare_gpt_sft_packed_data.py --recipe llama32_1b_sft_config dataset.seed=1\n"
+    assert read_script(script, "/repo/pack.sh").launches == []
