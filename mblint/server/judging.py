@@ -224,6 +224,7 @@ def finish(project: Project, state: FileState, others: Sequence[Verdict], findin
         known=_baseline(project),
         files=[Path(state.path)],
         edits=False,
+        docs_url=project.loaded.settings.docs_url,
     )
     # A comment in a helper may serve recipes that are not judged here: it is only called idle where all are seen.
     idle = not partial and (bool(verdicts) or state.path.endswith(LAUNCH_NAMES))

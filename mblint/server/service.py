@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from mblint import files
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
 from mblint.findings import Finding
+from mblint.launch import script, yaml_files
 from mblint.read.span import Span
 from mblint.report.model import Group, Report
 from mblint.server.documents import Document
-from mblint.server.judging import FileState, Round, Stopped, broken, finish, judge_launch_file, judge_python, judge_users, outline
+from mblint.server.judging import FileState, Judged, Round, Stopped, broken, finish, judge_launch_file, judge_python, judge_users, outline
 from mblint.server.project import Options, Project, Projects
 from mblint.server.shift import shifted
 from mblint.server.summary import Summary
@@ -76,9 +78,8 @@ class Service:
         try:
             project = self.projects.of(document.path)
         except UserError as error:
-            return Answer(document.path, problem=str(error))
+            return Answer(document.path, problem=str(error) if concerns(document) else "")
         state = self.state(project, document.path)
-
         if self._is_excluded(project, document.path):
             return Answer(document.path)
 
@@ -159,7 +160,8 @@ class Service:
 
     def _answer(self, project: Project, state: FileState, partial: bool = False) -> Answer:
         found = grouped(state.report) if state.report is not None else []
-        lenses = [entry.summary for entry in state.entries() if entry.summary is not None and entry.shown]
+        shown = [entry for entry in state.entries() if entry.shown and _is_in(entry, state.path)]
+        lenses = [entry.summary for entry in shown if entry.summary is not None]
         if state.broken is not None:
             found, lenses = shifted(found, lenses, state.path, state.text, state.current)
             found.insert(0, Group(state.broken, (), "syntax"))
@@ -214,6 +216,18 @@ class Service:
         """Files came or went."""
         for project in self.projects.all():
             project.warm.forget_missing()
+
+
+def concerns(document: Document) -> bool:
+    """Whether a document may hold recipes or launches at all."""
+    assert document.path is not None
+    if document.kind == "python":
+        return files.may_concern(Path(document.path), {document.path: document.text})
+    return script.may_launch(document.text) or yaml_files.may_concern(document.text)
+
+
+def _is_in(entry: Judged, path: str) -> bool:
+    return entry.verdict is not None and entry.verdict.span is not None and entry.verdict.span.path == path
 
 
 def grouped(report: Report) -> list[Group]:

@@ -171,6 +171,8 @@ def test_an_upstream_that_is_not_there_is_said_once(editor: Editor, tmp_path: Pa
     editor.change(uri, RECIPE + "\n")
     editor.diagnostics(uri)
     assert sum("0.0.1" in text for text in editor.shown) == 1
+    plain = editor.open(root / "plain.py", "import os\n")
+    assert editor.diagnostics(plain) == []
 
 
 def test_the_baseline_holds_in_the_editor(editor: Editor, tmp_path: Path, upstream: Path) -> None:
@@ -183,3 +185,10 @@ def test_the_baseline_holds_in_the_editor(editor: Editor, tmp_path: Path, upstre
     assert (root / "mblint-baseline.json").exists()
     uri = editor.open(root / "recipe.py")
     assert editor.codes(uri) == []
+
+
+def test_rules_lead_to_their_pages_where_there_are_some(editor: Editor, tmp_path: Path, upstream: Path) -> None:
+    root = project(tmp_path / "pages", upstream, 'docs-url = "https://docs.example.org/mblint"\n')
+    uri = editor.open(root / "recipe.py", BROKEN_LAYERS)
+    entry = next(entry for entry in editor.diagnostics(uri) if entry.code == "MB201")
+    assert entry.code_description is not None and entry.code_description.href.startswith("https://docs.example.org/mblint/")
