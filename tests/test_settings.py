@@ -43,6 +43,7 @@ python = ".venv/bin/python"
 world-size = 64
 gpu = "NVIDIA H100 80GB HBM3"
 estimate = false
+cache = false
 [per-file-ignores]
 "tests/*" = ["MB1", "MB2"]
 "legacy.py" = "MB3"

@@ -180,7 +180,7 @@ def output(example: Mapping[str, Any], rule: Any) -> str:
     finding = found[0]
     lines = [f"{finding.severity}[{finding.rule} {finding.name}]: {finding.message}"]
     for fix in finding.fixes:
-        lines.append(f"  fix: {fix.title} [{fix.safety}]" + (f"; {fix.cost}" if fix.cost else ""))
+        lines.append(f"  fix: {fix.title} [{fix.safety}]" + (f"; cost: {fix.cost}" if fix.cost else ""))
     return "\n".join(lines)
 
 

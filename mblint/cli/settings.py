@@ -37,5 +37,7 @@ def run(args: argparse.Namespace) -> int:
     defaults = asdict(Settings())
     for name, value in asdict(loaded.settings).items():
         mark = "" if value == defaults[name] else "  # set"
-        print(f"{key_spelling(name)} = {json.dumps(value, default=str)}{mark}")
+        print(
+            f"{key_spelling(name)} = {json.dumps(value, default=str)}{mark}" if value is not None else f"# {key_spelling(name)} is not set"
+        )
     return 0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TextIO
 
 from mblint.report.markdown import code_cell, text_cell
+from mblint.report.model import count_of
 from mblint.report.stream import emit
 from mblint.review.compare import DiffReport, LaunchDiff, Note, plain_value, shown
 from mblint.shown import neutral, relative
@@ -33,7 +34,7 @@ def summary(report: DiffReport) -> str:
     """One line: how many recipes differ, and how."""
     parts = [f"{report.counts[kind]} {kind}" for kind in ("changed", "renamed", "new", "deleted") if report.counts.get(kind)]
     what = ", ".join(parts) if parts else "nothing changed"
-    return f"{what} of {report.compared} launches, {report.before} -> {report.after}"
+    return f"{what}; {count_of(report.compared, 'launch')} compared, {report.before} -> {report.after}"
 
 
 def render_text(report: DiffReport, out: TextIO, verbose: bool = False) -> None:

@@ -110,7 +110,7 @@ def test_full_shows_places_whys_and_ways_out() -> None:
 """
     assert block in text
     assert "  = when: peft is None\n" in text
-    assert "fix: Set PP = 1 [unsafe, choose]; about -6 %" in text and "Turn offloading off [by hand]" in text
+    assert "fix: Set PP = 1 [unsafe, choose]; cost: about -6 %" in text and "Turn offloading off [by hand]" in text
     assert "not decided" not in text
     assert "not decided MB204 layers: model.num_layers: not known [recipes.llama:dark_config]" in shown("full", verbose=True)
     assert "\x1b" not in text

@@ -108,7 +108,7 @@ def test_refactorings_show_nothing(repo: Path, check: Callable[..., Any]) -> Non
         "# moved down\n\n\n" + RECIPES.replace("cfg.train.train_iters = 100", "cfg.train.train_iters = 10 * 10")
     )
     _, text, _ = check(repo, "HEAD", command="diff", parse=False)
-    assert text == f"nothing changed of 4 launches, HEAD ({git(repo, 'rev-parse', 'HEAD')[:10]}) -> the work tree.\n"
+    assert text == f"nothing changed; 4 launches compared, HEAD ({git(repo, 'rev-parse', 'HEAD')[:10]}) -> the work tree.\n"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def _report(**given: Any) -> DiffReport:
 def test_launches_that_change_alike_are_shown_once() -> None:
     out = io.StringIO()
     render_text(_report(keys=(KeyChange("model.x", 1, 2),)), out)
-    assert out.getvalue() == "m:a\nm:b\n  model.x  1 -> 2\n\n2 changed of 5 launches, old -> new.\n"
+    assert out.getvalue() == "m:a\nm:b\n  model.x  1 -> 2\n\n2 changed; 5 launches compared, old -> new.\n"
 
 
 def test_markdown_shows_hostile_text_as_text() -> None:
