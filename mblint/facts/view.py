@@ -189,6 +189,8 @@ class View:
             value = function(self)
         except Stop as stop:
             value = stop.value
+        except ZeroDivisionError:
+            value = ABSENT  # a size of zero: the fact does not apply, as with a division in a condition
         finally:
             self._reads[name] = tuple(dict.fromkeys(self._now))
             self._now = outer

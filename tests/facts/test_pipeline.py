@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mblint.evaluate.unknown import ABSENT, Unknown
 from mblint.facts.pipeline import parse_layout
-from mblint.facts.view import View
+from mblint.facts.view import View, all_facts
 from mblint.ruleset.examples import launch_of
 
 FIRST, LAST = "num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage"
@@ -126,3 +126,15 @@ def test_stages_hold_all_layers_or_there_is_no_split(layers: int, pp: int, first
         assert sum(stages) == layers and len(stages) == pp
     else:
         assert stages is ABSENT
+
+
+@pytest.mark.parametrize("size", ["tensor", "pipeline", "context", "expert"])
+def test_a_size_of_zero_leaves_facts_out(size: str) -> None:
+    """No fact fails inside; `pipeline.vp` of a layout divided by the number of stages."""
+    given = {f"model.{size}_model_parallel_size" if size != "context" else "model.context_parallel_size": 0}
+    layout = {"model.num_layers": 8, "model.pipeline_model_parallel_layout": "Ett|tt|tt|ttL", "model.num_moe_experts": 8}
+    view = View(launch_of({"set": {**layout, **given, "train.micro_batch_size": 0}, "world_size": 8, "gpu": "h100"}))
+    for name in all_facts():
+        view.read(name)
+    if size == "pipeline":
+        assert view.read("pipeline.vp") is ABSENT
