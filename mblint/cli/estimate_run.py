@@ -18,11 +18,11 @@ from mblint.evaluate.modules import SourceError
 from mblint.facts.memory.launch_memory import LaunchMemory, own_memory, upstream_figure, upstream_memory
 from mblint.files import may_concern, python_files
 from mblint.launch import path as launch_path
-from mblint.launch.architecture import architecture_of
 from mblint.launch.discover import recipe_functions
 from mblint.launch.lines import read_launches
 from mblint.launch.run import CannotEvaluate, Launch, on_heap
 from mblint.launch.session import Session, with_deep_stack
+from mblint.upstream.architecture import architecture_of
 from mblint.workers import spread
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def estimate_one(args: argparse.Namespace, session: Session, launch: Launch, nam
                 from mblint.engine.run import request_of
 
                 request = request_of(resolved)
-            known = architecture_of(resolved)
+            known = architecture_of(resolved.get("model.hf_model_id"), session.project)
             told = {} if known is None else {**asdict(known), "doubt": known.doubt}
             return replace(memory, changes=changes, architecture=told), request
     except CannotEvaluate as problem:

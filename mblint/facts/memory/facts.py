@@ -81,3 +81,12 @@ def full_batches(view: View) -> object:
     """Whether every batch is as long as the sequence length, so that activations are certain too."""
     found = _estimate(view)
     return not found.shorter and not found.approximated and not found.not_modelled
+
+
+@fact("memory.architecture_note")
+def architecture_note(view: View) -> object:
+    """What a message adds where the architecture of the published model is not known whole; "" where it is."""
+    from mblint.upstream.architecture import architecture_of
+
+    known = architecture_of(view.resolved.get("model.hf_model_id"))
+    return f"; {known.doubt}" if known is not None and known.doubt else ""

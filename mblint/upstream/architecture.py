@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mblint.launch.resolved import ResolvedLaunch
 from mblint.upstream.models import Confidence, ModelSource, cache_folder
 
 WORDS: Final[dict[Confidence, str]] = {
@@ -28,13 +28,13 @@ class Architecture:
         """What a reader has to know; "" where the whole config.json was at hand."""
         if self.confidence == "copied":
             return ""
-        return f"the architecture of {self.model} is {WORDS[self.confidence]}"
+        return f"the configuration of {self.model} is {WORDS[self.confidence]}"
 
 
-def architecture_of(launch: ResolvedLaunch) -> Architecture | None:
-    """The published model that the launch builds; None where it names none, or nothing is known of it."""
-    name = launch.get("model.hf_model_id")
+def architecture_of(name: object, roots: Sequence[str] = ()) -> Architecture | None:
+    """The published model of that Hugging Face id or folder (a relative one is looked for in `roots`); None where there is no
+    such name, or nothing is known of it."""
     if not isinstance(name, str):
         return None
-    facts = ModelSource(launch.session.project, cache_folder(os.environ)).facts(name)
+    facts = ModelSource(roots, cache_folder(os.environ)).facts(name)
     return Architecture(name, facts.confidence) if facts.config is not None else None
