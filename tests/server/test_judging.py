@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,36 @@ def test_judging_step_by_step_says_what_judging_at_once_says(bench: Bench) -> No
     for number, text in enumerate(texts):
         fresh = bench.open(f"fresh_{number}.py", text)
         assert stepwise[number] == _said(bench.answer(fresh)), number
+
+
+def _type(bench: Bench, document: Document, body: str, step: int) -> None:
+    """The text as it grows; after each step what an editor asks at its end."""
+    from mblint.server import questions
+
+    for cut in range(0, len(body), step):
+        text = body[:cut]
+        bench.answer(document, text)
+        line, column = text.count("\n") + 1, len(text) - (text.rfind("\n") + 1) + 1
+        for ask in (questions.complete_at, questions.hover_at):
+            with_deep_stack(partial(ask, bench.service, document, line, column))
+
+
+def test_typing_a_file_from_nothing_never_fails(bench: Bench) -> None:
+    document = bench.open("typed_out.py", "")
+    body = TWO.replace("vocab_size=128256)", "vocab_size=128256)  # 🚀 groß")
+    _type(bench, document, body, 23)
+    assert _said(bench.answer(document, body)) == _said(bench.answer(bench.open("typed_at_once.py", body)))
+
+
+def test_typing_yaml_and_scripts_from_nothing_never_fails(bench: Bench) -> None:
+    (bench.root / "typed_base.py").write_text(RECIPE)
+    texts = {
+        "typed.yaml": "# mblint: recipe=typed_base:small_config world_size=8 gpu=h100\nmodel:\n  num_layers: 22\n  recompute_granularity: 'full'\n"
+        "train: {micro_batch_size: 1}\noptimizer:\n  lr: 3e-4 # ü\n",
+        "typed.sh": "#!/bin/bash\nset -e\nN=8\ntorchrun --nproc_per_node=$N scripts/training/run_recipe.py --recipe llama3_8b_pretrain_config \\\n"
+        '  model.tensor_model_parallel_size=3 "train.global_batch_size=64" ++model.x=1\n',
+    }
+    for name, body in texts.items():
+        document = bench.open(name, "")
+        _type(bench, document, body, 9)
+        assert bench.rules(bench.answer(document, body)) != []
