@@ -42,6 +42,7 @@ class PythonFile:
         self._recipe = _recipe(path, source, own) if own is not None else Refusal("no recipe is known here")
         self._renderer: Renderer | None = None
         self._additions: list[Addition] = []
+        self._has_env = False
 
     @property
     def renderer(self) -> Renderer:
@@ -112,7 +113,9 @@ class PythonFile:
     def set_env(self, name: str, value: Any, exists: bool) -> Edits | Refusal:
         if isinstance(self._recipe, Refusal):
             return self._recipe
-        return self._keep(env.set_env(self._recipe, name, value, self.renderer, exists=exists))
+        done = env.set_env(self._recipe, name, value, self.renderer, exists=exists or self._has_env)
+        self._has_env = self._has_env or isinstance(done, Addition)  # the first one made the dict
+        return self._keep(done)
 
     def unset_env(self, name: str) -> Edits | Refusal:
         if isinstance(self._recipe, Refusal):
