@@ -330,3 +330,22 @@ def test_zizmor_finds_nothing_in_the_action_and_the_workflows() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_shellcheck_finds_nothing_in_the_steps() -> None:
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None:
+        pytest.skip("NO SHELLCHECK: the action's steps were not looked at; apt-get install shellcheck")
+    for step in STEPS:
+        done = subprocess.run([shellcheck, "-s", "bash", "-"], input=step["run"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{step['name']}: {done.stdout}"
+
+
+def test_the_summary_has_the_memory_of_launches_that_start(installed: Runner, upstream: Path) -> None:
+    (installed.workspace / "fits_8gpu_h100.py").write_text(
+        RECIPE.replace("= True", "= False").replace("seq_length=4096)", "seq_length=4096, vocab_size=32000)")
+    )
+    installed.inputs |= {"paths": "fits_8gpu_h100.py", "args": "--world-size 8 --gpu h100", "upstream": str(upstream)}
+    assert installed.step("Judge").returncode == 0
+    summary = installed.summary.read_text()
+    assert re.search(r"\| `fits_8gpu_h100:tiny_config` \| h100 \| \d+\.\d GiB \| 79\.1 GiB \| [█░]{10} \d+% \|", summary), summary
