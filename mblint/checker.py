@@ -24,6 +24,7 @@ from mblint.judging.fields import field_findings
 from mblint.judging.overrides import skipped_findings
 from mblint.judging.path import changed_findings, path_findings
 from mblint.judging.reach import agreeing
+from mblint.judging.types import mistyped_findings
 from mblint.launch import path as launch_path
 from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
@@ -203,7 +204,7 @@ class Checker:
         if self.review is not None:
             self.review.attach(launch, resolved)
         raw = path_findings(resolved, outcome)
-        code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved)]
+        code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved), *mistyped_findings(resolved)]
         judgement: Judgement = judge(resolved, self.rules)
         judged = list(judgement.findings)
         memory = None

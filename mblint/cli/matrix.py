@@ -43,6 +43,7 @@ def settings_launches(loaded: Loaded, session: Session, found: Sequence[str]) ->
                         env=row.env,
                         set_by=f"{place} set",
                         title=row.name or _shown(place),
+                        place=_span(place),
                     )
                 )
     return launches

@@ -32,6 +32,8 @@ class Launch:
     """What a script or YAML file says of the launch; its overrides and steps are applied before `set`."""
     env_known: bool = True
     """With `env` given: whether nothing else is set."""
+    place: Span | None = None
+    """Where the launch itself is written, for what no other place of the project can be shown."""
     title: str = ""
     """What people call the launch, where that is not its recipe's name: a row of the settings, a line of a list."""
 

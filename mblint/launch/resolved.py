@@ -234,6 +234,19 @@ class ResolvedLaunch:
             return self._entry_writes(key)
         return ()
 
+    def overridden(self) -> list[str]:
+        """Keys whose last write came from a YAML file or a command line, sorted."""
+        found: list[str] = []
+        pending: list[tuple[str, Any]] = [("", self.cfg)]
+        while pending:
+            prefix, owner = pending.pop()
+            for name, write in owner.origin.items():
+                if write.phase == PHASE_OVERRIDE and not isinstance(write.site, Site):
+                    found.append(f"{prefix}{name}")
+            inner = owner.attrs.items() if prefix.count(".") < 3 else ()
+            pending += [(f"{prefix}{name}.", held) for name, held in inner if isinstance(held, Instance) and held.cls is not None]
+        return sorted(found)
+
     def computed_from(self, key: str) -> list[str]:
         """Keys that the last write of a key by evaluated code read on its right-hand side, where they can be named."""
         section, _, name = key.rpartition(".")

@@ -194,6 +194,8 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
         skipped = apply_overrides(session, cfg, launch) if launch.spec is None else _apply_spec(session, cfg, launch)
         if launch.spec is not None:
             span = launch.spec.recipe_span or launch.spec.span or span
+        elif launch.place is not None and (span is None or not session.in_project(span.path)):
+            span = launch.place
         apply_set(session, cfg, launch)
         resolved = ResolvedLaunch(session, cfg, launch.name, span, world.env_known)
         resolved.skipped = (*session.handed.skipped, *skipped)
