@@ -222,6 +222,21 @@ def test_the_example_workflow_asks_for_no_more_than_it_needs(tmp_path: Path) -> 
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
+    """The documented workflow and the one that `mblint init` writes."""
+    actionlint = shutil.which("actionlint")
+    if actionlint is None:
+        pytest.skip("NO ACTIONLINT: the workflows were not looked at by it")
+    from mblint.cli.main import main
+
+    (block,) = re.findall(r"^<!-- workflow -->\n```yaml\n(.*?)^```$", (DOCS / "github.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / ".git").mkdir()
+    assert main(["init", "--workflow", str(tmp_path)]) == 0
+    (tmp_path / ".github" / "workflows" / "documented.yml").write_text(block)
+    done = subprocess.run([actionlint, "-no-color"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_problem_matcher_reads_the_concise_report() -> None:
     import io
 
