@@ -36,6 +36,7 @@ TextOf = Callable[[str], str | None]
 def actions_for(
     project: Project, state: FileState, document: Document, answer: Answer, first: int, last: int,
     rules: frozenset[str], buffers: Callable[[], dict[str, str]], wanted: Callable[[str], bool],
+    stop: Callable[[], bool] = lambda: False,
 ) -> list[Action]:  # fmt: skip
     """Actions for the findings that touch the lines from `first` to `last`; with `rules` given, for those of them alone."""
     launch_file = document.kind == "launch"
@@ -44,7 +45,7 @@ def actions_for(
     found: list[Action] = []
     if wanted("fix") and state.broken is None:
         prover = Prover(project, state, document.kind == "python", buffers)
-        for offered in prover.offered([group.finding for group in touching]):
+        for offered in prover.offered([group.finding for group in touching], stop):
             fix, finding = offered.fix, offered.finding
             grade = fix.safety + (f": {fix.cost}" if fix.cost else "")
             preferred = len(finding.fixes) == 1 and fix.safety == "safe"

@@ -215,7 +215,7 @@ class Server(LanguageServer):
 
     # --- questions -----------------------------------------------------------------------------------------------
 
-    async def ask(self, uri: str, work: Callable[[Document], T]) -> T | None:
+    async def ask(self, uri: str, work: Callable[[Document], T], level: int = QUESTION) -> T | None:
         """An answer about a document from the worker's thread; None where there is none to be had."""
         document = self.documents.get(uri)
         if document is None or document.path is None or document.kind not in ("python", "launch"):
@@ -229,7 +229,7 @@ class Server(LanguageServer):
                 return None  # shown as a diagnostic already
 
         try:
-            return await asyncio.wrap_future(self.worker.submit(ask, QUESTION))
+            return await asyncio.wrap_future(self.worker.submit(ask, level))
         except asyncio.CancelledError:
             raise
         except Exception as error:

@@ -14,6 +14,7 @@ from mblint.server import convert, questions
 from mblint.server.actions import Action
 from mblint.server.app import WATCHED, Server
 from mblint.server.documents import Document, Position, open_document, path_of
+from mblint.server.worker import OTHERS, QUESTION
 
 FIX_ALL = "source.fixAll.mblint"
 KINDS = {"fix": "quickfix", "suppress": "quickfix", "all": FIX_ALL}
@@ -176,7 +177,9 @@ def _questions(server: Server) -> None:
                     each.data = {**each.data, "asked": document.uri, "generation": document.generation}
             return made if resolves() else [done for each in made if (done := with_comment(document, each)).edit is not None]
 
-        return await server.ask(params.text_document.uri, work)
+        # What the editor asks by itself at every move of the cursor comes after the findings; proofs take their time.
+        automatic = params.context.trigger_kind == types.CodeActionTriggerKind.Automatic
+        return await server.ask(params.text_document.uri, work, OTHERS if automatic else QUESTION)
 
     def made_of(action: Action, diagnostics: Sequence[types.Diagnostic]) -> types.CodeAction:
         return convert.action(action, server.lines_of, server.uri, server.version_of, diagnostics, versioned())

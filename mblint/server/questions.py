@@ -15,6 +15,9 @@ from mblint.server.hover import Hover, hover
 from mblint.server.service import Service
 from mblint.server.summary import Summary
 
+MAX_REMEMBERED = 50
+"""Answers about actions that are kept."""
+
 
 def hover_at(service: Service, document: Document, line: int, column: int) -> Hover | None:
     """What stands at a place."""
@@ -31,9 +34,18 @@ def complete_at(service: Service, document: Document, line: int, column: int) ->
 def actions_at(
     service: Service, document: Document, first: int, last: int, rules: frozenset[str], wanted: Callable[[str], bool]
 ) -> list[Action]:
-    """What may be done about the findings on some lines; with `rules` given, about those of these rules."""
+    """What may be done about the findings on some lines; with `rules` given, about those of these rules.
+
+    Asked again of the same texts, it answers from memory. A change of the document ends it with what is proven so far.
+    """
+    asked = tuple(kind for kind in ("fix", "suppress", "all") if wanted(kind))
     with service.judged(document) as (project, state):
+        key = (id(project), service.generations(), document.uri, first, last, rules, asked)
+        held: list[Action] | None = service.actions.get(key)
+        if held is not None:
+            return held
         answer = service.shown(project, state)
+        generation = document.generation
 
         def text_of(path: str) -> str | None:
             return text_at(service, path)
@@ -41,12 +53,19 @@ def actions_at(
         def buffers() -> dict[str, str]:
             return service.buffers(project)
 
+        def stop() -> bool:
+            return document.generation != generation
+
         found: list[Action] = []
         if wanted("fix") or wanted("suppress"):
-            found = actions_for(project, state, document, answer, first, last, rules, buffers, wanted)
+            found = actions_for(project, state, document, answer, first, last, rules, buffers, wanted, stop)
         if wanted("all"):
             every = fix_everything(project, state, document, text_of, buffers)
             found += [every] if every is not None else []
+        if not stop():
+            if len(service.actions) >= MAX_REMEMBERED:
+                service.actions.clear()
+            service.actions[key] = found
         return found
 
 

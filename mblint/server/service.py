@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from mblint import files
 from mblint.errors import UserError
@@ -67,6 +68,8 @@ class Service:
         self.documents: dict[str, Document] = {}
         """Open documents by URI."""
         self._states: dict[int, tuple[Project, dict[str, FileState]]] = {}
+        self.actions: dict[Any, Any] = {}
+        """What was offered for the texts of now; see questions.actions_at."""
         self.reread: set[str] = set()
         """Paths of modules that changes made to be read again, until somebody takes them."""
 
@@ -120,6 +123,8 @@ class Service:
         """Let the project's session see all open documents; the paths of modules that are read again."""
         dropped = project.warm.refresh(self.buffers(project))
         self.reread |= dropped
+        if dropped:
+            self.actions.clear()
         return dropped
 
     def buffers(self, project: Project) -> dict[str, str]:
@@ -212,8 +217,13 @@ class Service:
             return False
         return project.session.in_project(other) and other.startswith(str(project.root))
 
+    def generations(self) -> tuple[tuple[str, int], ...]:
+        """Which texts the open documents have."""
+        return tuple(sorted((document.uri, document.generation) for document in list(self.documents.values())))
+
     def forget_missing(self) -> None:
         """Files came or went."""
+        self.actions.clear()
         for project in self.projects.all():
             project.warm.forget_missing()
 

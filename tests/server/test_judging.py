@@ -221,6 +221,24 @@ def test_judging_step_by_step_says_what_judging_at_once_says(bench: Bench) -> No
         assert stepwise[number] == _said(bench.answer(fresh)), number
 
 
+def test_the_editor_says_what_the_command_says(bench: Bench) -> None:
+    import json
+    import subprocess
+    import sys
+
+    text = TWO.replace("num_layers=24", "num_layers=22", 1).replace("micro_batch_size = 1\n", "micro_batch_size = 3\n")
+    (bench.root / "both.py").write_text(text)
+    document = bench.open("both.py", TWO)
+    bench.answer(document)
+    here = sorted(
+        (f.rule, f.message, f.span.line if f.span else 0) for f in (group.finding for group in bench.answer(document, text).groups)
+    )
+    command = [sys.executable, "-m", "mblint", "check", "both.py", "--format", "json", "--exit-zero"]
+    said = json.loads(subprocess.run(command, cwd=bench.root, capture_output=True, text=True, check=True).stdout)
+    there = sorted({(f["rule"], f["message"], next((span["line"] for span in f["spans"] if span["primary"]), 0)) for f in said["findings"]})
+    assert here == there and here
+
+
 def _type(bench: Bench, document: Document, body: str, step: int) -> None:
     """The text as it grows; after each step what an editor asks at its end."""
     from mblint.server import questions
