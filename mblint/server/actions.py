@@ -168,6 +168,3 @@ def _place(text: str, offset: int) -> tuple[int, int]:
     """Line and column, from 1, of an index into a text."""
     lines = split_lines(text[:offset])
     return len(lines), len(lines[-1]) + 1
-
-
-__all__ = ["Action", "actions_for", "comment_edit", "edit_between", "fix_everything"]

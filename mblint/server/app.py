@@ -17,7 +17,7 @@ from mblint import __version__
 from mblint.errors import UserError
 from mblint.read.span import Span
 from mblint.server import convert, questions
-from mblint.server.documents import Document, Encoding, Lines, Position, open_document, path_of, uri_of
+from mblint.server.documents import Document, Encoding, Lines, uri_of
 from mblint.server.judging import Round, Stopped
 from mblint.server.project import Options
 from mblint.server.service import Answer, Service
@@ -286,6 +286,3 @@ def make(options: Options) -> Server:
     server = Server(options)
     register(server)
     return server
-
-
-__all__ = ["WATCHED", "Position", "Server", "make", "open_document", "path_of", "serve"]

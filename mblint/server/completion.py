@@ -269,7 +269,7 @@ def _keys(infos: Iterable[FieldInfo], ending: str, section_ending: str = "") -> 
     for number, info in enumerate(infos):
         default = f" = {info.default}" if info.default else ""
         values = f"one of {', '.join(f'`{value}`' for value in info.values)}" if len(info.values) > 2 else ""
-        source = f"{info.owner}, {info.doc}" if info.doc else info.owner
+        source = f"{info.owner}, {info.place}" if info.place else info.owner
         after = section_ending if info.section else ending
         yield Choice(
             info.name, info.name + after, "section" if info.section else "field", f"{info.type}{default}",

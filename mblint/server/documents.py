@@ -91,15 +91,14 @@ class Lines:
 
 @dataclass(slots=True)
 class Document:
-    """One open document. `path` is the real path that it is evaluated under, None where it is none of our business."""
+    """One open document. `path` is the real path that it is evaluated under, made up for a buffer that was never saved, and None where it
+    is none of our business."""
 
     uri: str
     version: int | None
     text: str
     path: str | None
     kind: Kind
-    is_file: bool = True
-    """False for a buffer that was never saved; it is evaluated under a made-up name."""
     generation: int = 0
     """Counts changes, so that answers to old texts are known as such."""
     touched: int | None = None
@@ -187,13 +186,10 @@ def open_document(uri: str, language: str, version: int | None, text: str, folde
     suffix = _LANGUAGES.get(language)
     scheme, _, rest = uri.partition(":")
     if scheme.lower() != "untitled" or suffix is None:
-        return Document(uri, version, clean(text), None, "other", is_file=False)
+        return Document(uri, version, clean(text), None, "other")
     name = re.sub(r"\W+", "_", unquote(rest)).strip("_") or "buffer"
     made = os.path.join(os.path.realpath(folder), f"{name}{suffix}")
     while os.path.exists(made):
         name += "_"
         made = os.path.join(os.path.realpath(folder), f"{name}{suffix}")
-    return Document(uri, version, clean(text), made, kind_of(made), is_file=False)
-
-
-__all__ = ["Document", "Encoding", "Kind", "Lines", "Position", "open_document", "path_of", "uri_of"]
+    return Document(uri, version, clean(text), made, kind_of(made))

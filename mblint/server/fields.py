@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mblint.evaluate.site import Site
 from mblint.evaluate.unknown import Unknown
-from mblint.evaluate.values import MISSING, ClassValue, EnumMember, Field, Instance
+from mblint.evaluate.values import MISSING, ClassValue, Field, Instance
 from mblint.launch.plain import plain
 
 DTYPES = ("torch.bfloat16", "torch.float16", "torch.float32")
@@ -25,9 +25,8 @@ class FieldInfo:
     owner: str
     section: bool
     values: tuple[str, ...]
-    doc: str = ""
-    path: str = ""
-    line: int = 0
+    place: str = ""
+    """Where it is defined, as `megatron/core/model_parallel_config.py:55`; "" where the source is not at hand."""
 
 
 def fields_of(owner: Instance) -> list[FieldInfo]:
@@ -52,7 +51,6 @@ def field_info(field: Field, held: object) -> FieldInfo:
     """What is known of a field; `held` is the value that it has now."""
     annotation = field.annotation
     text = ast.unparse(annotation) if annotation is not None else ""
-    site = field.site if isinstance(field.site, Site) else None
     return FieldInfo(
         field.name,
         text,
@@ -60,9 +58,7 @@ def field_info(field: Field, held: object) -> FieldInfo:
         field.owner.name,
         isinstance(held, Instance) and held.cls is not None and bool(held.cls.field_map),
         tuple(dict.fromkeys(values_of(field, annotation))),
-        doc_of(field),
-        site.module.path if site is not None else "",
-        site.line if site is not None else 0,
+        place_of(field),
     )
 
 
@@ -144,10 +140,7 @@ def enum_values(info: FieldInfo) -> tuple[str, ...]:
     return tuple(found)
 
 
-def doc_of(field: Field) -> str:
-    """Where the field's own description is: nothing of upstream's text is repeated, its place is enough."""
+def place_of(field: Field) -> str:
+    """Where a field is defined; of the shipped snapshot, which has no lines, nothing."""
     site = field.site if isinstance(field.site, Site) else None
     return f"{site.module.relative_path}:{site.line}" if site is not None else ""
-
-
-__all__ = ["EnumMember", "FieldInfo", "class_fields", "fields_of"]

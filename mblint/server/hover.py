@@ -156,7 +156,7 @@ def _title(key: str, info: FieldInfo | None) -> str:
     if info is None:
         return f"**{key}**"
     default = f" = `{_tick(info.default)}`" if info.default else ""
-    return f"**{key}** — `{_tick(info.type)}`{default}  \n{info.owner}" + (f", {info.doc}" if info.doc else "")
+    return f"**{key}** — `{_tick(info.type)}`{default}  \n{info.owner}" + (f", {info.place}" if info.place else "")
 
 
 def _section(project: Project, resolved: ResolvedLaunch, key: str) -> str:

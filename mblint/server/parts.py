@@ -11,7 +11,6 @@ import ast
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from mblint.evaluate.ordering import bound_names
 from mblint.evaluate.source import split_lines
@@ -65,13 +64,6 @@ class Parts:
     def digest(self, indices: Iterable[int]) -> bytes:
         """One hash for several parts."""
         return b"".join(self.parts[index].digest for index in indices)
-
-    def at(self, line: int) -> int | None:
-        """The index of the part that a line belongs to."""
-        for index, part in enumerate(self.parts):
-            if part.first <= line <= part.last:
-                return index
-        return None
 
 
 def parts_of(text: str, tree: ast.Module) -> Parts:
@@ -129,12 +121,3 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, (ast.Attribute, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-@lru_cache(maxsize=8)
-def parsed(text: str) -> ast.Module | None:
-    """The tree of a text, None where it is not Python."""
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

@@ -133,6 +133,3 @@ def _settings_names(folder: Path) -> list[str]:
 
 def _changed(stamps: Mapping[str, Stamp]) -> bool:
     return any(stamp(name) != seen for name, seen in stamps.items())
-
-
-__all__ = ["Options", "Project", "Projects"]

@@ -140,6 +140,3 @@ class Prover:
             with evaluated(self.project, launch) as resolved:
                 self._planned_from[name] = fix_inputs(resolved, wanted, launch) if resolved is not None else None
         return self._planned_from[name]
-
-
-__all__ = ["Offered", "Prover"]

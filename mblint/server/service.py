@@ -21,7 +21,7 @@ from mblint.launch import script, yaml_files
 from mblint.read.span import Span
 from mblint.report.model import Group, Report
 from mblint.server.documents import Document
-from mblint.server.judging import FileState, Judged, Round, Stopped, broken, finish, judge_launch_file, judge_python, judge_users, outline
+from mblint.server.judging import FileState, Judged, Round, broken, finish, judge_launch_file, judge_python, judge_users, outline
 from mblint.server.project import Options, Project, Projects
 from mblint.server.shift import shifted
 from mblint.server.summary import Summary
@@ -250,6 +250,3 @@ def grouped(report: Report) -> list[Group]:
         Group(members[0], tuple(dict.fromkeys(member.launch for member in members if member.launch is not None)), "")
         for members in together.values()
     ]
-
-
-__all__ = ["Answer", "Service", "Stopped"]

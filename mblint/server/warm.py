@@ -223,6 +223,3 @@ def stamp(path: str) -> Stamp:
     except OSError:
         return (-1, 0)
     return (state.st_size, state.st_mtime_ns)
-
-
-__all__ = ["Stamp", "Warm", "stamp"]

@@ -19,10 +19,6 @@ QUESTION, EDITED, OTHERS, IDLE = 0, 1, 2, 3
 """What goes first: a question that somebody waits for, the file that is being edited, the other open files, everything else."""
 
 
-class Cancelled(Exception):
-    """Nobody wants the answer any more."""
-
-
 class Worker:
     """Runs jobs one after the other, the most urgent first; a job with a key replaces a waiting one of the same key."""
 

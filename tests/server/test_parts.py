@@ -90,7 +90,7 @@ def test_uris_of_paths_lead_back(name: str) -> None:
 def test_lone_surrogates_become_what_a_file_can_hold() -> None:
     assert clean("a\ud800b🚀") == "a\ufffdb🚀"
     document = open_document("untitled:Neu 1", "python", 1, "x = '\udfff'", "/nowhere")
-    assert document.path == "/nowhere/Neu_1.py" and not document.is_file and document.text == "x = '\ufffd'"
+    assert document.path == "/nowhere/Neu_1.py" and document.text == "x = '\ufffd'"
 
 
 MODULE = """import os
