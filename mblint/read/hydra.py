@@ -291,7 +291,7 @@ class _Quoted(str):
 def _primitive_value(token: _Token) -> Any:
     match token.kind:
         case "INT":
-            return int(token.text)
+            return int(token.text) if len(token.text) < 4_000 else float(token.text.replace("_", ""))
         case "FLOAT":
             return float(token.text)
         case "NULL":

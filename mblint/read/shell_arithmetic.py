@@ -167,7 +167,7 @@ class _Parser:
 
     def variable(self, name: str, index: str | None) -> int:
         text = self.lookup(name, index).strip()
-        if re.fullmatch(r"[-+]?\d+", text):
+        if re.fullmatch(r"[-+]?\d{1,100}", text):
             return int(text, 8) if re.fullmatch(r"[-+]?0[0-7]+", text) else int(text)
         return evaluate(text, self.lookup, self.store, self.depth + 1) if text else 0
 
@@ -207,6 +207,8 @@ class _Parser:
 
 
 def _number(text: str) -> int:
+    if len(text) > 100:
+        raise ArithmeticError_("a number of more than 100 digits")
     if "#" in text:
         base, _, digits = text.partition("#")
         try:

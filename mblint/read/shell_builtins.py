@@ -100,7 +100,8 @@ def _formatted(words: list[Text]) -> Text:
             while digits < len(form) and form[digits].isdigit():
                 digits += 1
             value = rest.pop(0) if rest else made("0")
-            if form[digits : digits + 1] != "d" or not value.known or not value.chars.lstrip("-").isdigit():
+            plain = value.known and value.chars.lstrip("-").isdigit() and len(value.chars) < 100
+            if form[digits : digits + 1] != "d" or not plain or digits - at > 4:
                 return hole("the output of printf")
             spec = form[at + 1 : digits]
             out = out + made(format(int(value.chars), (spec or "") + "d"))

@@ -267,7 +267,7 @@ class _Runner:
             if not text.known:
                 return None
             chars = text.chars.strip()
-            if re.fullmatch(r"[-+]?\d+", chars):
+            if re.fullmatch(r"[-+]?\d{1,100}", chars):
                 return int(chars)
             value = expander.arithmetic(place)
             return value if isinstance(value, int) else None

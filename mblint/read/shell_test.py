@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from mblint.read.patterns import too_costly
 from mblint.read.shell import HOLE, Slice
 from mblint.read.shell_text import Text
 
@@ -232,12 +233,14 @@ def _compare(test: Binary, reader: Reader, double: bool) -> bool | None:
         if not text.known:
             same = False if reader.differs(test.left, shown.chars) else None
         else:
-            same = pattern.fullmatch(text.chars) is not None
+            same = None if too_costly(pattern.pattern, text.chars) else pattern.fullmatch(text.chars) is not None
         return same if operator != "!=" or same is None else not same
     if operator == "=~" and text.known:
         regex = reader.text(test.right)
+        if not regex.known or too_costly(regex.chars, text.chars, tries=len(text.chars) + 1):
+            return None
         try:
-            return re.search(regex.chars, text.chars) is not None if regex.known else None
+            return re.search(regex.chars, text.chars) is not None
         except re.error:
             return None
     return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mblint.evaluate.unknown import Unknown
+from mblint.read.patterns import too_costly
 from mblint.read.shell import HOLE, Script, Slice
 from mblint.read.shell_arithmetic import ArithmeticError_, evaluate
 from mblint.read.shell_text import EMPTY, NOWHERE, UNSET, Text, hole, joined, made
@@ -388,7 +389,7 @@ class Expander:
         if chars[0] in "#%":
             longest = chars.startswith(("##", "%%"))
             pattern = glob(self.segments(rest.part(2 if longest else 1, len(chars)), quoted=False))
-            if pattern is None:
+            if pattern is None or too_costly(pattern.pattern, value.chars, tries=len(value.chars) + 1):
                 return result(Text(HOLE, (place,), (Unknown("an unknown pattern"),)))
             return result(_trimmed(value, pattern, chars[0] == "#", longest))
         if chars[0] == "/":
@@ -460,7 +461,7 @@ class Expander:
             end += 2 if chars[end] == "\\" else 1
         pattern = glob(self.segments(rest.part(start, end), quoted=False))
         new = self.flat(self.segments(rest.part(min(end + 1, len(chars)), len(chars)), quoted=False))
-        if pattern is None:
+        if pattern is None or too_costly(pattern.pattern, value.chars, tries=len(value.chars) + 1):
             return Text(HOLE, (place,), (Unknown("an unknown pattern"),))
         out, at = EMPTY, 0
         while at <= len(value.chars):

@@ -74,7 +74,7 @@ def environment(cache: Path, **more: str) -> dict[str, str]:
     return {**kept, "MBLINT_CACHE_DIR": str(cache), "MBLINT_CRASH_DIR": str(cache / "crashes"), **more}
 
 
-def run(words: Sequence[str], folder: Path, cache: Path, stdin: bytes | None = None, timeout: float = 120, **env: str) -> Outcome:
+def run(words: Sequence[str], folder: Path, cache: Path, stdin: bytes | None = None, timeout: float = 400, **env: str) -> Outcome:
     """`mblint WORDS` in a folder."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.monotonic()

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from kit import GOOD_RULE, assert_sound, check, run, write
 from texts import LAUNCHES, SETTINGS, SHELL, YAML
 
-GROUP = 12
+GROUP = 6
 REFUSED = (
     "alias bomb", "merge bomb", "holds itself", "deep flow", "deep blocks", "duplicate keys", "code tags", "unclosed", "tabs", "NUL", "Latin-1",
     "form feed",

@@ -14,6 +14,7 @@ from mblint.evaluate.library.registry import CALLS, Args, Kwargs, known, library
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import REST, Builtin, External, Instance, KnownIterator, TrackedDict, VersionValue
+from mblint.read.patterns import too_costly
 
 CONSTANTS: dict[str, Any] = {
     "string.ascii_lowercase": string.ascii_lowercase,
@@ -44,19 +45,6 @@ def _version(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any
 
 # --- re --------------------------------------------------------------------------------------------------------------
 
-LONGEST_PATTERN = 300
-MOST_WORK = 20_000_000
-REPEATED_GROUP = re.compile(r"\)[*+{]|[*+}][*+{]")
-UNBOUNDED = re.compile(r"(?<!\\)[*+]|\{\d*,\}")
-
-
-def _too_costly(pattern: str, text: str) -> bool:
-    """Whether matching may take long: a repeated group can need exponential time, n repetitions len(text)**n."""
-    if len(pattern) > LONGEST_PATTERN or REPEATED_GROUP.search(pattern):
-        return True
-    work: int = max(len(text), 2) ** len(UNBOUNDED.findall(pattern))
-    return work > MOST_WORK
-
 
 def _regex(name: str) -> None:
     where = 2 if name in ("sub", "subn") else 1
@@ -69,10 +57,12 @@ def _regex(name: str) -> None:
             return Unknown("a regular expression on a value that is not a text")
         if not all(isinstance(a, (str, int)) for a in (args[0], *args[where:])):
             return Unknown("a regular expression that is not a text")
-        if name != "escape" and _too_costly(args[0], args[where]):
+        if name != "escape" and too_costly(args[0], args[where]):
             return Unknown("a regular expression that may run long")
         if name == "sub" and not isinstance(args[1], str):
             return _substitute(machine, args, site, frame)
+        if name == "sub":
+            machine.check_size((len(args[2]) + 1) * (len(args[1]) + 1))
         try:
             result = getattr(re, name)(*args, **kwargs)
         except (re.error, TypeError, IndexError, RecursionError) as error:
