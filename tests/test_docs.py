@@ -37,7 +37,7 @@ def load(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, str]:
+def made(upstream: Path) -> dict[str, str]:
     """The generated pages by name."""
     return dict(load("make_docs").pages())
 
@@ -62,6 +62,11 @@ def test_every_rule_has_a_page_with_what_is_said_to_its_examples(made: dict[str,
         told = any(example.get("set") is not None for example in rule.examples.get("fails", ()))
         if rule.judged_by == "expression" and told:
             assert f"[{rule.id} {rule.name}]: " in page, rule.id
+        # Examples that are files are judged as such; what a failure inside mblint looks like cannot be made to order.
+        files = [e for e in rule.examples.get("fails", ()) if ("python" in e or "shell" in e) and not e.get("overrides")]
+        if files and rule.id != "MB900":
+            assert f"[{rule.id} {rule.name}]: " in page and re.search(r"^ *--> (recipe\.py|launch\.sh):\d+", page, re.MULTILINE), rule.id
+            assert ".cache" not in page, rule.id
 
 
 def test_every_setting_and_command_is_described(made: dict[str, str]) -> None:
