@@ -64,7 +64,7 @@ class Outcome:
 
 def path_of(finding: dict[str, Any]) -> str:
     """The file of a finding of the JSON report, or "" for one without."""
-    span = (finding.get("spans") or [finding.get("span")] or [None])[0]
+    span = (finding.get("spans") or [finding.get("span")])[0]
     return str((span or {}).get("path", "")) if isinstance(span, dict) else ""
 
 

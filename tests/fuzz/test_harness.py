@@ -1,0 +1,32 @@
+"""A short run of every fuzz target, and the inputs that were defects once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from harness import TARGETS, fuzz
+
+FOUND: list[tuple[str, bytes]] = [
+    ("yaml", b"model:\n  a: !!timestamp x\n"),
+    ("yaml", b"model:\n  a: !!binary '====='\n  b: 2001-13-45\n"),
+    ("overrides", b"a=" + b"9" * 5_000),
+    ("shell", b"x=$((" + b"9" * 5_000 + b"))\n"),
+    ("shell", b"printf -v x '%1000000000d' 1\n"),
+    ("shell", b"x=" + b"a" * 60 + b"\n[[ $x =~ ^(a+)+$b ]]\n[[ $x == " + b"*a" * 30 + b"b ]]\n"),
+    ("settings", b"a = " + b"9" * 9_000),
+    ("settings", b"[" + b".".join([b"a"] * 3_000) + b"]"),
+]
+
+
+@pytest.mark.parametrize(("name", "data"), FOUND, ids=range(len(FOUND)))
+def test_former_defects(name: str, data: bytes) -> None:
+    TARGETS[name][0](data)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_random_inputs(name: str) -> None:
+    assert fuzz(name, 1.0) > 0
