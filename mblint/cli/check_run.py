@@ -53,6 +53,10 @@ def run(args: argparse.Namespace) -> int:
         from mblint.cli.fix_run import run_fixes
 
         return run_fixes(args, loaded, checker, checked, files)
+    if wants_edits(args) and not session.modules.overlay and any(finding.fixes for finding in checked.findings):
+        from mblint.cli.proven_edits import with_proven_edits
+
+        checked = with_proven_edits(args, loaded, checker, checked)
     return report(args, loaded, session, checked, checker, files)
 
 

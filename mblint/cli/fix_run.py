@@ -41,24 +41,15 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
     originals: dict[str, str] = {}
 
     def fix() -> None:
-        scope = _scope(args, loaded, checker, checked)
+        scope = scope_of(args, loaded, checker, checked)
         users = dependents(session, scope.recipes)
         sources = Sources(session)
-        reach = {path: reached(scope, session, path, users, sources) for path in _fixable(loaded, checker, checked, scope, sources)}
+        reach = {path: reached(scope, session, path, users, sources) for path in fixable_files(checker, checked, sources)}
         held: dict[str, str] = {}
         # Recipes first: what is mended there need not be mended in each script that uses them.
         for path in sorted(reach, key=lambda path: (not path.endswith(".py"), path)):
             digests[path] = read_source(path).digest
-            fixer = FileFixer(
-                checker,
-                lambda launch: with_arguments(args, loaded, launch),
-                loaded.root,
-                path,
-                reach[path],
-                shown=lambda findings, text_of: _shown(args, loaded, checker, findings, text_of),
-                held=held,
-                recipe=args.of,
-            )
+            fixer = fixer_of(args, loaded, checker, path, reach[path], held)
             originals[path] = fixer.original
             runs[path] = fixer.fixed(args.unsafe_fixes, lambda finding: _selected(checker, finding))
             if runs[path].applied:
@@ -125,7 +116,21 @@ def _say_choices(args: argparse.Namespace, count: int) -> None:
         sys.stderr.write(f"{count_of(count, 'finding')} {verb} several ways out: the choice is yours\n")
 
 
-def _scope(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked) -> Scope:
+def fixer_of(args: argparse.Namespace, loaded: Loaded, checker: Checker, path: str, scope: Scope, held: Mapping[str, str]) -> FileFixer:
+    """A fixer of one file, with what the arguments and settings say of every launch."""
+    return FileFixer(
+        checker,
+        lambda launch: with_arguments(args, loaded, launch),
+        loaded.root,
+        path,
+        scope,
+        shown=lambda findings, text_of: _shown(args, loaded, checker, findings, text_of),
+        held=held,
+        recipe=args.of,
+    )
+
+
+def scope_of(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked) -> Scope:
     """Everything that the run judges, by its file."""
     from mblint.cli.check_run import collect
     from mblint.cli.common_run import existing
@@ -145,7 +150,7 @@ def _scope(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: 
     return Scope(recipes, found.rows, described)
 
 
-def _fixable(loaded: Loaded, checker: Checker, checked: Checked, scope: Scope, sources: Sources) -> list[str]:
+def fixable_files(checker: Checker, checked: Checked, sources: Sources) -> list[str]:
     """The files that edits of the findings' fixes change."""
     findings = [*checked.file_findings, *(finding for verdict in checked.verdicts for finding in with_edits(verdict, sources))]
     paths = {edit.span.path for finding in findings for fix in finding.fixes for edit in fix.edits if finding.rule != IDLE_COMMENT}

@@ -112,3 +112,21 @@ def test_the_overrides_of_a_yaml_file_are_fixed_in_it(repo: Path, capsys: pytest
     text = yaml.read_text()
     assert "  cpu_offloading: false\n" in text and "# why not" in text, text
     assert "MB301" not in capsys.readouterr().out
+
+
+def test_edits_for_other_programs_are_proven_as_text(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The recipe's own variable loses against the script's export: only the edit that works is handed out."""
+    from mblint.findings import TextEdit
+    from mblint.fix.apply import apply_all
+    from mblint.read.span import Span
+
+    main(["check", "run.sh", "--format", "json", "-j1"])
+    report = json.loads(capsys.readouterr().out)
+    fixes = [fix for finding in report["findings"] for fix in finding["fixes"] if fix["edits"]]
+    assert {fix["title"] for fix in fixes} >= {"Set CUDA_DEVICE_MAX_CONNECTIONS=1", "Switch CPU offloading off"}
+    for fix in fixes:
+        sources = {str(repo / name): (repo / name).read_text() for name in ("run.sh", "conf/ours.yaml")}
+        edits = [
+            TextEdit(Span(str(repo / e["path"]), e["line"], e["column"], e["end_line"], e["end_column"]), e["text"]) for e in fix["edits"]
+        ]
+        assert apply_all(sources, edits)
