@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mblint.checker import Checked, Checker, Verdict
+from mblint.checker import Checked, Checker
 from mblint.cli.fix_run import fixable_files, fixer_of, scope_of
 from mblint.findings import Finding, Fix
 from mblint.fingerprint import Identity, identity

@@ -190,7 +190,15 @@ def config_of(session: Session, spec: LaunchSpec) -> Instance | None:
     cfg = plain_config(session)
     if spec.model is not None:
         cfg.attrs["model"] = _provider(session, spec.model.value)
+    if spec.launcher in FILLS_IN:
+        for section, held in cfg.attrs.items():
+            if isinstance(held, Instance) and section != "model":
+                cfg.attrs[section] = session.machine.new_instance(None, f"{spec.launcher} fills in what its file does not say")
     return cfg
+
+
+FILLS_IN = frozenset({"nemo-rl", "verl", "skyrl", "areal", "megatron-lm"})
+"""Launchers that make the whole config themselves: of what their files leave open, no default of Megatron-Bridge holds."""
 
 
 def _provider(session: Session, hf_id: Any) -> Any:

@@ -66,8 +66,10 @@ def call_recipe(session: Session, function: FunctionValue, decisions: list[bool]
     args, kwargs = _unknown_arguments(function, given or {})
     handed, world = session.handed, session.world
     program = isinstance(function.node, ast.FunctionDef) and is_training(function.module.tree, function.node)
+    alone = False
     if program:
         session.program_folders = [*session.program_folders, os.path.dirname(function.module.path)]
+        alone = world.argv is None
         world.argv = world.argv if world.argv is not None else []
     try:
         machine.begin(function.module.path)
@@ -76,6 +78,8 @@ def call_recipe(session: Session, function: FunctionValue, decisions: list[bool]
         where = _project_place(session, raised.site, raised.trace)
         implicit = raised.guards is not None
         text = f"{exception_name(raised.value)}: {exception_text(raised.value)}"
+        if alone:
+            raise CannotEvaluate(f"started without arguments it raises {text}", where, aside=True) from None
         if any(type(value) is Unknown for value in (*args, *kwargs.values())):
             # With arguments that nobody knows it is no recipe by itself, and what it says of them is no error.
             raise CannotEvaluate(f"does not return a ConfigContainer: with unknown arguments it raises {text}", where) from None

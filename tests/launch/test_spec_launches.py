@@ -110,7 +110,9 @@ def test_what_works_on_a_config_is_no_recipe(tmp_path: Path, upstream: Path, cap
 
 def test_a_script_for_several_recipes_has_no_size_of_its_own() -> None:
     cases = "\n".join(f"  {size}) RECIPE=llama3_{size}_pretrain_config ;;" for size in ("8b", "70b"))
-    script = f'#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=8\ncase "$1" in\n{cases}\n  *) exit 1 ;;\nesac\nsrun {RUN} $RECIPE\n'
+    script = (
+        f'#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=8\ncase "$1" in\n{cases}\n  *) exit 1 ;;\nesac\nsrun {RUN} $RECIPE\n'
+    )
     launches = read_script(script, "/repo/run.sh").launches
     assert {launch.recipe for launch in launches} == {"llama3_8b_pretrain_config", "llama3_70b_pretrain_config"}
     assert all(isinstance(launch.world_size, Unknown) for launch in launches)
@@ -121,3 +123,23 @@ def test_a_script_for_several_recipes_has_no_size_of_its_own() -> None:
 def test_preparing_data_is_no_training() -> None:
     script = "python scripts/training/prepare_gpt_sft_packed_data.py --recipe llama32_1b_sft_config dataset.seed=1\n"
     assert read_script(script, "/repo/pack.sh").launches == []
+
+
+def test_what_another_launcher_fills_in_is_not_missing(tmp_path: Path, upstream: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "grpo.yaml").write_text(
+        "policy:\n  model_name: meta-llama/Meta-Llama-3-8B\n  train_global_batch_size: 64\n  train_micro_batch_size: 1\n"
+        "  megatron_cfg:\n    enabled: true\n    tensor_model_parallel_size: 2\n    pipeline_model_parallel_size: 1\n"
+        "    context_parallel_size: 1\n    sequence_parallel: true\ncluster: {num_nodes: 1, gpus_per_node: 8}\n"
+    )
+    found = report(tmp_path, upstream, capsys)["findings"]
+    assert [one["rule"] for one in found if one["severity"] == "error"] == []
+
+
+def test_a_program_that_wants_arguments_is_no_failure(tmp_path: Path, upstream: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.py").write_text(
+        "import argparse\nfrom megatron.bridge.training.pretrain import pretrain\n\n\n"
+        "def main():\n    parser = argparse.ArgumentParser()\n    parser.add_argument('--recipe', default=None)\n"
+        "    args = parser.parse_args()\n    if args.recipe is None:\n        raise ValueError('give --recipe')\n    pretrain(args.recipe, None)\n"
+    )
+    (finding,) = report(tmp_path, upstream, capsys)["findings"]
+    assert (finding["rule"], finding["severity"]) == ("MB904", "advice") and "started without arguments" in finding["message"]
