@@ -113,6 +113,8 @@ def _swap(text: Text, start: int, end: int, value: Any, quote: str, environment:
     new = _plain(value) if environment else render_override(value)
     if isinstance(new, Refusal):
         return new
+    if isinstance(value, bool) and old in ("True", "False"):
+        new = str(value)  # as it is written there
     default = _DEFAULT.fullmatch(old) if quote != "'" else None
     if default is not None and re.fullmatch(r"[\w.,:/+-]*", new):
         place = start + default.start(1)

@@ -91,7 +91,7 @@ def test_fixes_go_where_the_launch_is_described(repo: Path, capsys: pytest.Captu
     assert main(["check", ".", "--fix", "-j1", "--exit-zero"]) == 0
     output = capsys.readouterr()
     script = (repo / "run.sh").read_text()
-    assert "model.cpu_offloading=false \\\n" in script, output.out + output.err
+    assert "model.cpu_offloading=False \\\n" in script, output.out + output.err
     assert "export CUDA_DEVICE_MAX_CONNECTIONS=1  # measured\n" in script
     assert "--surprise 3" in script
     assert "MB301" not in output.out and "MB612" not in output.out

@@ -37,6 +37,8 @@ show --nproc 8 run.py \\
     model.pp=$PP \\
     "model.mods=[a,b]" \\
     'model.x=y' \\
+    model.sp=True \\
+    model.cg=true \\
     model.z="q"   
     train.gbs=${GBS:-512} \\
     train.mbs=1
@@ -68,6 +70,8 @@ def words(source: str) -> list[str]:
         ("'model.x=y'", "it's", "model.x='it\\'s'", "safe"),
         ('model.z="q"', None, "model.z=null", "safe"),
         ("--pp=2", 8, "--pp=8", "safe"),
+        ("model.sp=True", False, "model.sp=False", "safe"),
+        ("model.cg=true", False, "model.cg=false", "safe"),
         ("model.a=1", ["a", "b"], "model.a=[a,b]", "safe"),
         ("model.b=2", 'a $b `c` "d"', "model.b='a $b `c` \"d\"'", "safe"),
     ],
