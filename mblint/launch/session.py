@@ -16,6 +16,7 @@ from typing import TypeVar
 from mblint.evaluate.compiler import run_module_statement
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import Module, ModuleTable
+from mblint.evaluate.values import FunctionValue
 from mblint.evaluate.world import World
 from mblint.launch import providers, tokenizers
 from mblint.launch.entry import Handed
@@ -187,9 +188,10 @@ class Session:
             table.loaded.update(loaded)
             memo.update(kept)
 
-    def _is_upstream(self, module: str) -> bool:
-        found = self.modules.loaded.get(module)
-        return found is not None and not self.in_project(getattr(found, "path", ""))
+    def _is_upstream(self, function: FunctionValue) -> bool:
+        """Whether a remembered call is of a function of upstream: texts of the project do not change what it gives."""
+        path = getattr(function.module, "path", "")
+        return bool(path) and not self.in_project(path)
 
 
 def _folders_of(path: str) -> list[str]:
