@@ -36,6 +36,11 @@ def find_recipe(session: Session, name: str) -> Any:
     module_name, colon, function = name.rpartition(":")  # the name of a file may hold one too
     if not colon:
         module_name, _, function = name.rpartition(".")
+    if not module_name:
+        found = _shipped(session, function)
+        if found is None:
+            raise CannotEvaluate(f"no recipe is called {name}; give package.module:function, or a shipped recipe's name", None)
+        return find_recipe(session, found)
     module = session.modules.find(module_name)
     if module is None:
         raise CannotEvaluate(f"module {module_name} was not found in the project or in the upstream source", None)
@@ -46,6 +51,14 @@ def find_recipe(session: Session, name: str) -> Any:
         near = _closest(function, getattr(module, "binders", {}))
         raise CannotEvaluate(f"{module_name} has no function {function}" + (f"; did you mean {near}?" if near else ""), None)
     raise CannotEvaluate(f"{name} is not a function", None)
+
+
+def _shipped(session: Session, name: str) -> str | None:
+    """`module:function` of a shipped recipe."""
+    from mblint.launch.from_spec import recipe_of
+    from mblint.launch.spec import LaunchSpec
+
+    return recipe_of(session, LaunchSpec("", recipe=name))
 
 
 def _closest(name: str, names: Any) -> str | None:

@@ -130,3 +130,15 @@ def test_edits_for_other_programs_are_proven_as_text(repo: Path, capsys: pytest.
             TextEdit(Span(str(repo / e["path"]), e["line"], e["column"], e["end_line"], e["end_column"]), e["text"]) for e in fix["edits"]
         ]
         assert apply_all(sources, edits)
+
+
+def test_a_list_of_launches_may_name_shipped_recipes_alone(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        {"id": "a", "recipe": RECIPE, "set": {"model.cpu_offloading": True}, "world_size": 32, "gpu": "h100"},
+        {"id": "b", "recipe": "no_such_config"},
+    ]
+    (repo / "list.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    main(["check", "--launches", "list.jsonl", "--format", "json", "-j1"])
+    first, second = json.loads(capsys.readouterr().out)["launches"]
+    assert first["verdict"] == "fails" and "MB301" in {finding["rule"] for finding in first["findings"]}
+    assert "no recipe is called no_such_config" in second["findings"][0]["message"]
