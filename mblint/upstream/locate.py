@@ -101,8 +101,12 @@ def locate(
     """
     project = project or Path.cwd()
     for words, value, base in (("--upstream", given, None), ("setting upstream", setting, setting_root)):
-        if value is not None:
-            return _named(value, f"{words} {value}", base, python, project)
+        if value is None:
+            continue
+        shipped = snapshot(f"{words} {value}, not fetched")
+        if words.startswith("setting") and value.strip().removeprefix("v") == shipped.bridge and not copied(shipped.bridge):
+            return shipped  # a repository's setting holds on machines of people who fetched nothing, too
+        return _named(value, f"{words} {value}", base, python, project)
     for found in (
         _from_tree(list(paths) or [project], python, project),
         _from_environment(python, project),
@@ -111,6 +115,13 @@ def locate(
         if found is not None:
             return found
     return snapshot("nothing else was found")
+
+
+def copied(bridge: str) -> bool:
+    """Whether a copy of this release was fetched."""
+    from mblint.upstream.cache import find_copy
+
+    return find_copy(bridge) is not None
 
 
 def snapshot(origin: str) -> Upstream:

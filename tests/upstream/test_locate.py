@@ -41,6 +41,17 @@ def test_nothing_at_all_is_the_snapshot(bare_environment: Path) -> None:
     assert found.pair == "shipped snapshot of megatron-bridge 0.6.2 + megatron-core 0.19.2"
 
 
+def test_a_setting_that_names_the_shipped_release_holds_where_nothing_was_fetched(bare_environment: Path) -> None:
+    release = locate().bridge
+    assert release is not None
+    found = locate(setting=release)
+    assert (found.kind, found.bridge) == ("snapshot", release)
+    with pytest.raises(UserError, match=f"mblint upstream fetch {release}"):
+        locate(release)  # asked for on the command line
+    with pytest.raises(UserError, match="is not fetched"):
+        locate(setting=f"{release},0.1.0")  # with another core it is not the shipped one
+
+
 def test_the_order(bare_environment: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each better source beats all that come after it."""
     put_copy("0.5.0", "0.18.0")
