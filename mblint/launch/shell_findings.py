@@ -318,8 +318,8 @@ def _candidate(run: Run, key: tuple[int, int]) -> bool:
     names = set(_VARIABLE.findall(tested))
     settings = 0
     for name in names:
-        places = {use.span for use in run.assigned if use.name == name}
-        settings += len(places) == 1
+        # Counted in the text: of two branches that assign it only one may have been followed.
+        settings += len(re.findall(rf"(?<![\w$]){name}\+?=", text)) == 1
     return bool(names) and settings < len(names)
 
 

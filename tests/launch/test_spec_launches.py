@@ -143,3 +143,13 @@ def test_a_program_that_wants_arguments_is_no_failure(tmp_path: Path, upstream: 
     )
     (finding,) = report(tmp_path, upstream, capsys)["findings"]
     assert (finding["rule"], finding["severity"]) == ("MB904", "advice") and "started without arguments" in finding["message"]
+
+
+def test_a_branch_on_a_value_that_two_branches_assign_is_dead() -> None:
+    from mblint.launch.shell_findings import shell_findings
+
+    script = 'DTYPE=${DTYPE:-fp8}\nif [[ $DTYPE == fp8 ]]; then KIND=fp8_mx; else KIND=bf16; fi\nMORE=""\n'
+    script += f'if [[ $KIND == fp8 ]]; then\n  MORE+=" model.context_parallel_size=2"\nfi\n{RUN} llama32_1b_pretrain_config $MORE\n'
+    assert [one.rule for one in shell_findings(read_script(script, "/repo/run.sh"))] == ["MB853"]
+    live = script.replace("== fp8 ]]; then\n", "== bf16 ]]; then\n")
+    assert shell_findings(read_script(live, "/repo/run.sh")) == []
