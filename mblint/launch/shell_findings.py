@@ -319,7 +319,8 @@ def _candidate(run: Run, key: tuple[int, int]) -> bool:
     settings = 0
     for name in names:
         # Counted in the text: of two branches that assign it only one may have been followed.
-        settings += len(re.findall(rf"(?<![\w$]){name}\+?=", text)) == 1
+        assigned = rf"(?m)(?:^|[;&|{{(]|\b(?:then|else|do))[ \t]*(?:export[ \t]+|local[ \t]+|readonly[ \t]+)?{name}\+?="
+        settings += len(re.findall(assigned, text)) == 1
     return bool(names) and settings < len(names)
 
 

@@ -148,8 +148,10 @@ def test_a_program_that_wants_arguments_is_no_failure(tmp_path: Path, upstream: 
 def test_a_branch_on_a_value_that_two_branches_assign_is_dead() -> None:
     from mblint.launch.shell_findings import shell_findings
 
-    script = 'DTYPE=${DTYPE:-fp8}\nif [[ $DTYPE == fp8 ]]; then KIND=fp8_mx; else KIND=bf16; fi\nMORE=""\n'
-    script += f'if [[ $KIND == fp8 ]]; then\n  MORE+=" model.context_parallel_size=2"\nfi\n{RUN} llama32_1b_pretrain_config $MORE\n'
+    script = 'DTYPE=${DTYPE:-fp8}\nif [[ "${DTYPE}" == "fp8" ]]; then KIND=fp8_mx; else KIND=bf16; fi\nMORE=""\n'
+    script += f'if [[ $KIND == fp8 ]]; then\n  MORE+=" model.context_parallel_size=2"\nfi\n{RUN} llama32_1b_pretrain_config $MORE logger.wandb_exp_name=$KIND\n'
     assert [one.rule for one in shell_findings(read_script(script, "/repo/run.sh"))] == ["MB853"]
     live = script.replace("== fp8 ]]; then\n", "== bf16 ]]; then\n")
     assert shell_findings(read_script(live, "/repo/run.sh")) == []
+    setting = f'KIND=bf16  # or fp8\n# KIND=fp8 is faster\nif [[ $KIND == fp8 ]]; then\n  MORE=" a=1"\nfi\n{RUN} llama32_1b_pretrain_config $MORE\n'
+    assert shell_findings(read_script(setting, "/repo/run.sh")) == [], "somebody edits it"
