@@ -180,7 +180,7 @@ def _dismiss_all(machine: Machine, frame: Frame, failed: list[tuple[Raised, Outc
 # --- code that runs on every way out ---------------------------------------------------------------------------------
 
 
-def with_exit(machine: Machine, frame: Frame, body: Exec, leave: Any) -> Any:
+def with_exit(machine: Machine, frame: Frame, body: Exec, leave: Any, once: bool = False) -> Any:
     """Run `body`, then `leave(frame, error)` on every way out of it.
 
     A signal that `leave` gives replaces how the way ended; True, when there is an error, takes the error away.
@@ -189,13 +189,22 @@ def with_exit(machine: Machine, frame: Frame, body: Exec, leave: Any) -> Any:
     outer = [(guard, len(guard.raises)) for guard in machine.handlers]
     error: Raised | None = None
     signal: Any = None
+    # A manager may take away what is raised on some ways only; while checks are collected nothing is to be caught.
+    guard = Guard((BuiltinClass(BaseException),), machine.mark()) if not machine.go_on else None
+    if guard is not None:
+        machine.handlers.append(guard)
     try:
         signal = body(frame)
     except Raised as raised:
         error = raised
+    finally:
+        if guard is not None:
+            machine.handlers.remove(guard)
     for way in list(frame.pending or ()):
         if id(way) not in before:
             _replay_way(machine, frame, way, leave)
+    if guard is not None and guard.raises:
+        return _left_on_some_ways(machine, frame, guard, error, signal, leave, once)
     rescued: list[Outcome] = []
     for guard, count in outer:
         for index in range(count, len(guard.raises)):
@@ -215,6 +224,27 @@ def with_exit(machine: Machine, frame: Frame, body: Exec, leave: Any) -> Any:
     if error is not None:
         raise error
     return signal
+
+
+def _left_on_some_ways(machine: Machine, frame: Frame, guard: Guard, error: Raised | None, signal: Any, leave: Any, once: bool) -> Any:
+    """Leave a block in which some ways raise: each way goes on, or its exception travels on. What can leave `once` only,
+    as a generator does, may have gone on after any of them."""
+
+    def after(inner: Frame, raised: Raised | None, ended: Any) -> Any:
+        answer = leave(inner, raised)
+        if answer is not None and answer is not True:
+            return answer
+        if raised is None:
+            return ended
+        if answer is True:
+            return None
+        raise raised
+
+    machine.speculation += 1
+    try:
+        return _several(machine, frame, guard, error, signal, after, [_Pass()] if once else [])  # type: ignore[list-item]
+    finally:
+        machine.speculation -= 1
 
 
 def _replay_way(machine: Machine, frame: Frame, way: Outcome, leave: Any) -> None:
@@ -344,7 +374,7 @@ def _generator_manager(machine: Machine, frame: Frame, manager: KnownIterator, i
             return None
         return True if throw(machine, manager, error) else None
 
-    return with_exit(machine, frame, lambda inner: inside(inner, entered[0]), out)
+    return with_exit(machine, frame, lambda inner: inside(inner, entered[0]), out, once=True)
 
 
 def _suppressed(machine: Machine, frame: Frame, types: tuple[Any, ...], body: Exec) -> Any:

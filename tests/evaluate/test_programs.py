@@ -166,6 +166,40 @@ def test_independent_assignments_can_be_reordered() -> None:
         assert (claimed, doubt) == (expected, False)
 
 
+# --- what random programs found -------------------------------------------------------------------------------------
+
+MANAGERS = """
+from contextlib import contextmanager
+class Quiet:
+    def __init__(self, log): self.log = log
+    def __enter__(self): return self.log
+    def __exit__(self, kind, error, trace):
+        self.log.append(kind.__name__ if kind else "out")
+        return True
+@contextmanager
+def noted(log):
+    try:
+        yield 1
+    except KeyError as error:
+        log.append("caught")
+def f(h):
+    log = []
+    with {manager}:
+        if h:
+            raise KeyError("k")
+        log.append("after")
+    return log
+"""
+
+
+@pytest.mark.parametrize("manager", ["Quiet(log)", "noted(log)", "Quiet(log), noted([])"])
+def test_a_manager_may_take_away_what_some_ways_raise(manager: str) -> None:
+    program = Program(MANAGERS.format(manager=manager))
+    assert program.run("f", unknown()) != ["after"]
+    assert program.run("f", False)[0] == "after"
+    assert "after" not in program.run("f", True)
+
+
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
