@@ -38,7 +38,7 @@ MISSING = "???"
 
 MAX_CHAIN = 100
 
-MAX_WORK = 300_000
+MAX_WORK = 50_000
 """Values that one config may have, those repeated by interpolations included."""
 
 MAX_FOLLOWED = 20_000
@@ -324,7 +324,9 @@ class Config:
         """Plain data with every interpolation resolved. Raises OmegaError where OmegaConf would."""
         self.work = self.work + 1 if self.within else 0
         if self.work > MAX_WORK:
-            raise OmegaError("the interpolations repeat too much data", getattr(node, "span", None))
+            raise OmegaError(
+                f"more than {MAX_WORK:,} values are followed, those that interpolations repeat included", getattr(node, "span", None)
+            )
         if isinstance(node, Leaf):
             found = self._deref(node, path, [])
             if isinstance(found, Leaf):

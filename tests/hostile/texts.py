@@ -73,7 +73,7 @@ SHELL: dict[str, str | bytes] = {
     "if of many": "if [ $X = 0 ]; then :\n" + "".join(f"elif [ $X = {i} ]; then Y={i}\n" for i in range(3_000)) + f"fi\n{RUN} model.seq_length=$Y\n",
     "forks": "".join(f'if [ "$A{i}" = 1 ]; then X="$X {i}"; fi\n' for i in range(60)) + f"{RUN} $X\n",
     "cases": "case $X in\n" + "".join(f"a{i}|b{i}) Y={i};;\n" for i in range(3_000)) + f"esac\n{RUN}\n",
-    "glob": "x=" + "a" * 5_000 + "\n" + "case $x in " + "*a" * 40 + "b) y=1;; esac\n" + f"[[ $x == {'*a' * 40}b ]] && y=2\n{RUN} ${{x//{'*a' * 20}b/}}\n",
+    "glob": "x=" + "a" * 500 + "\n" + "case $x in " + "*a" * 40 + "b) y=1;; esac\n" + f"[[ $x == {'*a' * 40}b ]] && y=2\n{RUN} ${{x//{'*a' * 20}b/}}\n",
     "extended glob": "shopt -s extglob\nx=" + "a" * 60 + f"\n[[ $x == +(a|aa|*(a))b ]] && y=1\n{RUN} ${{x%%+(a)+(a)b}}\n",
     "regular expression": "x=" + "a" * 60 + f"\n[[ $x =~ ^(a+)+$b ]] && y=1; [[ $x =~ (x+x+)+y ]]; [[ $x =~ (a|a)*b ]]\n{RUN}\n",
     "sources itself": f"source hostile.sh\n. ./hostile.sh\n. /dev/stdin\nsource /etc/passwd\n{RUN}\n",
