@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from mblint.evaluate.unknown import Unknown
 from mblint.read import shell, shell_test
+from mblint.read.patterns import too_costly
 from mblint.read.shell import HOLE, Slice
 from mblint.read.shell_builtins import BUILTINS, call_builtin
 from mblint.read.shell_state import Condition, Invocation, State, Variable, merged
@@ -430,6 +431,8 @@ class _Runner:
                     if matched is None and name and text.chars in pending.excluded.get(name, frozenset()):
                         matched = False
                     literals.append(text)
+                elif too_costly(pattern.pattern, word.chars):
+                    matched = None
                 else:
                     matched = pattern.fullmatch(word.chars) is not None
                 outcome = True if matched is True else (None if outcome is None or matched is None else outcome)
