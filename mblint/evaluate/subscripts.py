@@ -113,9 +113,13 @@ def _get_from_open(machine: Machine, container: Any, index: Any) -> Any:
 
 
 def _get_entry(machine: Machine, container: dict[Any, Any], index: Any, site: Any, frame: Any) -> Any:
-    if type(index) is Unknown:
-        return Unknown(index.reason, index.span, reach=tuple(v for v in container.values() if isinstance(v, (Instance, list, dict, set))))
     hook = getattr(container, "missing", None)
+    if type(index) is Unknown:
+        held = tuple(v for v in container.values() if isinstance(v, (Instance, list, dict, set)))
+        if hook is not None and REST not in container:  # reading may make an entry
+            machine.touch_entry(container, REST)
+            container[REST] = rest(index.reason)
+        return Unknown(index.reason, index.span, reach=held)
     found = find_key(container, index)
     if found is not MISSING:
         if type(found) is Unknown and found.optional:

@@ -200,6 +200,12 @@ def test_a_manager_may_take_away_what_some_ways_raise(manager: str) -> None:
     assert "after" not in program.run("f", True)
 
 
+@pytest.mark.parametrize("body", ["a[h].append(1)", "for n in h: a[n % 2].append(n)", "a[h]"])
+def test_reading_an_unknown_key_may_make_an_entry(body: str) -> None:
+    source = f"import collections\ndef f(h):\n    a = collections.defaultdict(list)\n    {body}\n    return dict(a)\n"
+    assert Program(source).run("f", unknown()) is UNKNOWN
+
+
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
