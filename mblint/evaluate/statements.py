@@ -15,6 +15,7 @@ from mblint.evaluate.control import (
     branch_on_unknown,
     fail,
     run_sides,
+    settle,
 )
 from mblint.evaluate.errors import Raised
 from mblint.evaluate.expressions import compile_condition, compile_expression
@@ -180,11 +181,42 @@ def _skip(frame: Frame) -> None:
     return None
 
 
+LOOKS = frozenset({"len", "isinstance", "hasattr", "getattr", "any", "all", "min", "max", "sum", "int", "bool"})
+
+
+def _asks(node: ast.Call) -> bool:
+    """Whether a call only looks: len(x), isinstance(x, y)."""
+    return isinstance(node.func, ast.Name) and node.func.id in LOOKS
+        "len",
+        "isinstance",
+        "hasattr",
+        "getattr",
+        "any",
+        "all",
+        "min",
+        "max",
+        "sum",
+        "int",
+        "bool",
+    )
+
+
 def _while(context: Context, node: ast.While) -> Exec:
     machine = context.machine
     test = compile_condition(context, node.test)
     body = compile_block(context, node.body)
     orelse = compile_block(context, node.orelse) if node.orelse else None
+    changes = any(isinstance(part, ast.NamedExpr) or (isinstance(part, ast.Call) and not _asks(part)) for part in ast.walk(node.test))
+
+    def body_and_test(frame: Frame) -> Any:
+        """A further round, when the test that begins it was asked already and would do something again."""
+        signal = body(frame)
+        if frame.pending is not None:
+            signal = settle(machine, frame, signal, CONTINUE)
+        if signal is None or signal == CONTINUE:
+            test(frame)
+            return None
+        return signal
 
     def run(frame: Frame) -> Any:
         count = 0
@@ -194,7 +226,8 @@ def _while(context: Context, node: ast.While) -> Exec:
             if answer is False:
                 break
             if answer is not True:
-                signal = repeat_unknown(machine, frame, test, body, answer.reason)
+                asked, again = (None, body_and_test) if changes else (test, body)
+                signal = repeat_unknown(machine, frame, asked, again, answer.reason)
                 break
             count += 1
             machine.step()

@@ -206,6 +206,13 @@ def test_reading_an_unknown_key_may_make_an_entry(body: str) -> None:
     assert Program(source).run("f", unknown()) is UNKNOWN
 
 
+@pytest.mark.parametrize("test", ["(b := a.pop()) > 1 and a", "a.pop() > 1 and a"])
+def test_the_test_of_a_loop_is_asked_once_a_round(test: str) -> None:
+    program = Program(f"def f(h):\n    a = [3, h]\n    while {test}:\n        pass\n    return a\n")
+    assert (program.run("f", 1), program.run("f", 2)) == ([3], [])
+    assert program.run("f", unknown()) is UNKNOWN
+
+
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
