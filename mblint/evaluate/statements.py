@@ -187,18 +187,6 @@ LOOKS = frozenset({"len", "isinstance", "hasattr", "getattr", "any", "all", "min
 def _asks(node: ast.Call) -> bool:
     """Whether a call only looks: len(x), isinstance(x, y)."""
     return isinstance(node.func, ast.Name) and node.func.id in LOOKS
-        "len",
-        "isinstance",
-        "hasattr",
-        "getattr",
-        "any",
-        "all",
-        "min",
-        "max",
-        "sum",
-        "int",
-        "bool",
-    )
 
 
 def _while(context: Context, node: ast.While) -> Exec:
