@@ -34,6 +34,27 @@ from mblint.evaluate.machine import Machine
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, REST, BoundMethod, FunctionValue, Instance, Partial, Sites
 
+OUTER = 10
+"""Added to the signals of ways that belong to a loop around the one that runs."""
+
+
+def apart_from_outer(run: Exec) -> Exec:
+    """A loop: the ways that broke off or continued before it began belong to the loop around it, and wait until it ends."""
+
+    def loop(frame: Frame) -> Any:
+        waiting = [way for way in frame.pending or () if way.signal in (BREAK, CONTINUE)]
+        if not waiting:
+            return run(frame)
+        for way in waiting:
+            way.signal = (way.signal or 0) + OUTER
+        try:
+            return run(frame)
+        finally:
+            for way in waiting:
+                way.signal = (way.signal or 0) - OUTER
+
+    return loop
+
 
 def run_round(machine: Machine, frame: Frame, body: Exec) -> int | None:
     """One round of a loop, with the ways that continued joined at its end: None, BREAK or RETURN (DEAD: all others

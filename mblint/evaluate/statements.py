@@ -23,7 +23,7 @@ from mblint.evaluate.frames import Exec, Frame
 from mblint.evaluate.imports import import_from, import_module
 from mblint.evaluate.instances import make_exception
 from mblint.evaluate.iteration import walk
-from mblint.evaluate.loops import end_loop, repeat_unknown, run_round
+from mblint.evaluate.loops import apart_from_outer, end_loop, repeat_unknown, run_round
 from mblint.evaluate.names import compile_name
 from mblint.evaluate.unknown import Unknown, like
 from mblint.evaluate.values import ExceptionValue
@@ -174,7 +174,7 @@ def _for(context: Context, node: ast.For | ast.AsyncFor) -> Exec:
                 break
         return end_loop(machine, frame, signal, orelse)
 
-    return run
+    return apart_from_outer(run)
 
 
 def _skip(frame: Frame) -> None:
@@ -224,7 +224,7 @@ def _while(context: Context, node: ast.While) -> Exec:
             signal = run_round(machine, frame, body)
         return end_loop(machine, frame, signal, orelse)
 
-    return run
+    return apart_from_outer(run)
 
 
 def _raise(context: Context, node: ast.Raise) -> Exec:

@@ -213,6 +213,24 @@ def test_the_test_of_a_loop_is_asked_once_a_round(test: str) -> None:
     assert program.run("f", unknown()) is UNKNOWN
 
 
+INNER = (
+    "for y in range(2): pass",
+    "y = 2\n        while y: y -= 1",
+    "for y in range(x):\n            if y == 4: break\n        else:\n            y = 1",
+)
+
+
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("leave", ["continue", "break"])
+def test_a_way_that_left_a_round_waits_for_the_loop_that_it_left(inner: str, leave: str) -> None:
+    """An inner loop does not take it for one of its own."""
+    source = f"def f(h):\n    for x in range(6):\n        if x == h: {leave}\n        {inner}\n        if x > 2: break\n    return x\n"
+    program = Program(source)
+    assert program.run("f", 99) == 3
+    assert program.run("f", 3) == (4 if leave == "continue" else 3)
+    assert program.run("f", unknown()) is UNKNOWN
+
+
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
