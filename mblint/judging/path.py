@@ -174,7 +174,7 @@ def changed_findings(launch: ResolvedLaunch) -> list[Finding]:
         if not before or not (before[-1].in_project or before[-1].kind == "override"):
             continue
         wrote, now = launch.written(key), launch.get(key)
-        if not _really_changed(wrote, now):
+        if not really_changed(wrote, now):
             continue
         last = writes[-1]
         by = _writer(last.by)
@@ -226,12 +226,14 @@ def _writer(by: str) -> str:
     return f"{function.rpartition('.')[2] or function} of {name}" if function else name
 
 
-def _really_changed(wrote: Any, now: Any) -> bool:
+def really_changed(wrote: Any, now: Any) -> bool:
     """A change of meaning: not None filled in, not the same thing in another form."""
     if isinstance(wrote, Unknown | Absent) or isinstance(now, Unknown | Absent) or wrote is None:
         return False
     if now is None or now == []:
         return False  # cleared after its value went to the key that replaced it
+    if isinstance(wrote, str) and isinstance(now, str) and (now.startswith(wrote) or (now[:1], now[-1:]) == ("<", ">")):
+        return False  # a text that something was added to, or that an object was made of (a layout)
     if type(wrote) is type(now):
         return bool(wrote != now)
     if isinstance(wrote, bool) or isinstance(now, bool):
