@@ -43,6 +43,8 @@ def method_order(cls: ClassValue) -> tuple[object, ...]:
     def order_of(base: object) -> list[object]:
         return list(base.cached_mro) if isinstance(base, ClassValue) else [base]
 
+    if len(cls.bases) == 1:
+        return (cls, *order_of(cls.bases[0]))
     sequences = [order_of(base) for base in cls.bases] + [list(cls.bases)]
     result: list[object] = [cls]
     while True:
@@ -129,6 +131,7 @@ def hooks_of(cls: ClassValue) -> Hooks:
 def finish_class(machine: Machine, cls: ClassValue) -> None:
     """Everything that follows from bases and body: order, enum members, properties."""
     cls.cached_mro = method_order(cls)
+    machine.step(len(cls.cached_mro))
     plan: dict[str, Any] = {}
     for base in reversed(cls.cached_mro):
         if isinstance(base, ClassValue):

@@ -30,19 +30,19 @@ def compile_match(context: Context, node: ast.Match) -> Exec:
 
     machine = context.machine
     subject = compile_expression(context, node.subject)
-    site = context.site(node)
     cases = [
         (
             _pattern(context, case.pattern),
             compile_condition(context, case.guard) if case.guard is not None else None,
             compile_block(context, case.body),
+            context.site(case.pattern),
         )
         for case in node.cases
     ]
 
     def run_from(start: int, value: Any, frame: Frame) -> Any:
         for index in range(start, len(cases)):
-            matches, guard, body = cases[index]
+            matches, guard, body, site = cases[index]
             answer = matches(frame, value)
             matched = answer
             if answer is True and guard is not None:
@@ -56,11 +56,11 @@ def compile_match(context: Context, node: ast.Match) -> Exec:
 
                 chosen = body
                 if guard is not None and matched is not True:
-                    chosen = guarded(guard, body, others)
+                    chosen = guarded(guard, body, others, site)
                 return branch_on_unknown(machine, frame, answer, chosen, others, site)
         return None
 
-    def guarded(guard: Exec, body: Exec, others: Exec) -> Exec:
+    def guarded(guard: Exec, body: Exec, others: Exec, site: Any) -> Exec:
         """A case that may match: its guard is asked on that side only."""
 
         def run(inner: Frame) -> Any:

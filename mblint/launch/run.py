@@ -27,6 +27,8 @@ from mblint.launch.session import Session
 from mblint.read.shell import HOLE
 from mblint.read.span import Span
 
+MAX_CONDITIONS = 12
+"""Branches, the last ones, that the condition of a finding names."""
 MAX_PATHS = 8
 """Ways through a recipe that are followed."""
 
@@ -295,9 +297,13 @@ def _apply_spec(session: Session, cfg: Instance, launch: Launch) -> tuple[Skippe
 def _condition(session: Session) -> str | None:
     """The unknown branches that were taken, in words."""
     words = []
-    for site, choice, _ in session.machine.path_taken:
-        text = ast.unparse(site.node) if isinstance(site, Site) else "?"
+    taken = session.machine.path_taken
+    for site, choice, _ in taken[-MAX_CONDITIONS:]:
+        node = site.node if isinstance(site, Site) else None
+        text = f"case {ast.unparse(node)}" if isinstance(node, ast.pattern) else ast.unparse(node) if node is not None else "?"
         words.append(text if choice else f"not ({text})")
+    if len(taken) > MAX_CONDITIONS:
+        words.append(f"{len(taken) - MAX_CONDITIONS} branches before")
     return " and ".join(dict.fromkeys(words)) or None
 
 
