@@ -34,6 +34,9 @@ class Limits:
     """Processor time of one evaluation that is not counted against its file: a file may hold many recipes."""
 
 
+MINUTE = 60.0
+
+
 class Budget:
     """What one evaluation has used. `begin` starts a new one."""
 
@@ -47,7 +50,8 @@ class Budget:
         self.owner = ""
         """The file whose evaluation this is."""
         self.spent: dict[str, float] = {}
-        """File -> what its evaluations took beyond the usual."""
+        """File -> what its evaluations took beyond the usual, in the last minute of the clock: an editor asks for hours."""
+        self.since = time.monotonic()
         self.begin()
 
     def begin(self, owner: str | None = None) -> None:
@@ -55,6 +59,9 @@ class Budget:
 
         Raises BudgetExceeded when the file has used up what all its evaluations may take together.
         """
+        if time.monotonic() - self.since > MINUTE:
+            self.spent.clear()
+            self.since = time.monotonic()
         now = time.process_time()
         excess = now - self.started - Limits.usual
         if excess > 0 and self.owner:

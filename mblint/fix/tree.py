@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # libcst recurses in native code: deeper text than anybody writes would end the process, not raise.
 MAX_DEPTH = 150
-MAX_UNIT = 400_000
+MAX_UNIT = 60_000
 
 
 class Tree:

@@ -168,7 +168,6 @@ class Session:
         self.modules.overlay_folders = {folder for path, text in texts.items() if text is not None for folder in _folders_of(path)}
         self.modules.drop(self.in_project)
         machine = self.machine
-        machine.spent.clear()
         held = {key: value for key, value in machine.memo.items() if self._is_upstream(key[0])}
         machine.memo.clear()
         machine.memo.update(held)

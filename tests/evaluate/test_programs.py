@@ -257,3 +257,5 @@ def test_a_file_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BudgetExceeded, match="for the recipes of one file"):
         machine.begin("a.py")
     machine.begin("b.py")
+    monkeypatch.setattr("mblint.evaluate.budget.MINUTE", -1.0)
+    machine.begin("a.py")
