@@ -778,7 +778,13 @@ STEPS = 20_000
 
 
 class TooLong(BaseException):
-    """The program does not end soon."""
+    """The program does not end soon, or builds values without end."""
+
+
+def _too_large(value: Any) -> bool:
+    if isinstance(value, (list, str, tuple, dict)):
+        return len(value) > 20_000
+    return isinstance(value, int) and value.bit_length() > 20_000
 
 
 def run_real(source: str, arguments: list[Any]) -> Any:
@@ -788,7 +794,7 @@ def run_real(source: str, arguments: list[Any]) -> Any:
     counter = itertools.count()
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
-        if next(counter) > STEPS:
+        if next(counter) > STEPS or any(_too_large(value) for value in list(frame.f_locals.values())):
             raise TooLong
         return trace
 
