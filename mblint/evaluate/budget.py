@@ -26,9 +26,9 @@ class Limits:
     """Most rounds of a loop over what is not known, until its effect must have settled."""
     options = 6
     """Most alternatives that one value remembers after branches on unknown values."""
-    seconds = 8.0
+    seconds = 7.0
     """Processor time, for what the other bounds do not see. Not time of the clock: a busy machine changes no result."""
-    file_seconds = 8.0
+    file_seconds = 7.0
     """Processor time of all evaluations that one file asks for, as far as each goes beyond `usual`."""
     usual = 0.5
     """Processor time of one evaluation that is not counted against its file: a file may hold many recipes."""

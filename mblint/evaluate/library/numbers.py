@@ -25,10 +25,16 @@ CONSTANTS: dict[str, Any] = {
 }
 
 
+MOST_ARGUMENTS = 200
+"""Of a function of the math module: lcm() of many numbers is a number of any length."""
+
+
 def _math(name: str) -> None:
     function = getattr(math, name)
 
     def compute(machine: Machine, args: Args, kwargs: Kwargs, site: Any, frame: Any) -> Any:
+        if len(args) > MOST_ARGUMENTS:
+            return Unknown(f"math.{name}() of more than {MOST_ARGUMENTS} numbers")
         unknown = known([*args, *kwargs.values()])
         if unknown is not None:
             return unknown
@@ -69,6 +75,7 @@ def _fold(machine: Machine, kind: type[ast.operator], source: Any, total: Any, s
     if type(items) is Unknown:
         return like(items)
     for item in items:
+        machine.step()
         total = binary(machine, kind, total, item, site, frame)
     return total
 
