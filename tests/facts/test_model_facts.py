@@ -32,10 +32,11 @@ def read(fact: str, base: str = "dense", **example: Any) -> object:
         (
             "graphs.modules",
             "dense",
-            {"model.cuda_graph_modules": ["attn", "CudaGraphModule.moe_router"]},
+            {"model.cuda_graph_impl": "local", "model.cuda_graph_modules": ["attn", "CudaGraphModule.moe_router"]},
             ["attn", "moe_router"],
         ),
-        ("graphs.modules", "dense", {"model.cuda_graph_scope": "attn,mlp"}, ["attn", "mlp"]),
+        ("graphs.modules", "dense", {"model.cuda_graph_impl": "local", "model.cuda_graph_scope": "attn,mlp"}, ["attn", "mlp"]),
+        ("graphs.modules", "dense", {"model.cuda_graph_impl": "none", "model.cuda_graph_scope": "attn,mlp"}, []),
         ("graphs.modules", "dense", {"model.cuda_graph_modules": "full"}, []),
         ("fsdp.active", "dense", {}, False),
         ("fsdp.megatron", "dense", {"dist.use_megatron_fsdp": True}, True),
