@@ -50,6 +50,7 @@ def make(upstream: Upstream) -> tuple[dict[str, Any], dict[str, Any]]:
     parts: dict[str, Any] = {}
     for name in names:
         part = parts.setdefault(part_name(name, packages), {"modules": {}, "classes": {}, "functions": {}, "shared": []})
+        machine.begin()  # each module has an account of its own
         modules.record(name, part)
     models = {hf_id: node for hf_id in sorted(shipped_models()) if (node := _provider(recorder, hf_id)) is not None}
     modules.complete(parts, packages)
@@ -69,6 +70,7 @@ def _provider(recorder: Recorder, hf_id: str) -> Any:
     machine = recorder.machine
     auto = machine.modules.import_from("megatron.bridge.models.conversion.auto_bridge", "AutoBridge")
     mark = recorder.reset()
+    machine.begin()
     frame = machine_frame(machine)
     try:
         bridge = call(machine, get_attribute(machine, auto, "from_hf_pretrained", None, frame), [hf_id], {}, None, frame)

@@ -238,7 +238,10 @@ def test_an_interrupt_ends_the_run(jobs: str, tmp_path: Path) -> None:
         "return cfg", "n = 0\n    for a in range(300):\n        for b in range(300):\n            n += len(str(a * b))\n    return cfg"
     )
     project = write(tmp_path / "project", {f"r{number}.py": hostile for number in range(40)})
-    process = start(project, tmp_path / "cache", "-j", jobs, stdout=subprocess.PIPE, start_new_session=True)
+    process = start(
+        project, tmp_path / "cache", "-j", jobs, stdout=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # shells start background jobs without it
+    )  # fmt: skip
     time.sleep(2.5)
     begin = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
