@@ -319,6 +319,7 @@ class Checker:
     def recipes_of(self, path: Path, data: bytes | None = None) -> list[tuple[str, FunctionValue]]:
         """Names and functions of the recipes that a file defines. Raises SourceError."""
         module = self.session.module_of(path, data)
+        self.session.machine.begin(module.path)  # looking for recipes of many files is no evaluation of any
         found: list[tuple[str, FunctionValue]] = []
         for node in recipe_functions(module.tree):
             value = module.lookup(node.name)
