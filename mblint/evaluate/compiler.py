@@ -42,12 +42,6 @@ def compile_function(machine: Machine, function: FunctionValue) -> Code:
     node = function.node
     arguments = node.args
     code = Code(node)
-    code.positional = [a.arg for a in [*arguments.posonlyargs, *arguments.args]]
-    code.posonly_count = len(arguments.posonlyargs)
-    code.kwonly = [a.arg for a in arguments.kwonlyargs]
-    code.vararg = arguments.vararg.arg if arguments.vararg else None
-    code.kwarg = arguments.kwarg.arg if arguments.kwarg else None
-    code.simple = not code.kwonly and code.vararg is None and code.kwarg is None
     parent = function.closure.scope_for_children() if function.closure is not None else None
     if isinstance(node, ast.Lambda):
         scope, code.is_generator = scope_of(arguments, [ast.Expr(node.body)], parent)

@@ -81,19 +81,21 @@ class Code:
         "vararg",
     )
 
-    def __init__(self, node: ast.AST) -> None:
+    def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        arguments = node.args
         self.node = node
-        self.positional: list[str] = []
-        self.posonly_count = 0
-        self.kwonly: list[str] = []
-        self.vararg: str | None = None
-        self.kwarg: str | None = None
+        self.positional = [a.arg for a in [*arguments.posonlyargs, *arguments.args]]
+        self.posonly_count = len(arguments.posonlyargs)
+        self.kwonly = [a.arg for a in arguments.kwonlyargs]
+        self.vararg = arguments.vararg.arg if arguments.vararg else None
+        self.kwarg = arguments.kwarg.arg if arguments.kwarg else None
+        self.simple = not self.kwonly and self.vararg is None and self.kwarg is None
+        """Nothing but parameters that are given by place or by name."""
         self.body: Exec | None = None
         self.generate: Callable[[Frame], Any] | None = None
         """The body of a generator function."""
         self.is_generator = False
         self.scope: Scope | None = None
-        self.simple = False
         self.special: Callable[..., Any] | None = None
         """What stands in for this function, where its source asks for what a linter does not have (the network)."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mblint.evaluate.ordering import Order, bound_names
 from mblint.evaluate.source import MAX_SOURCE_BYTES, SourceError, parse_source, split_lines
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from mblint.evaluate.machine import Machine
 
 
+T = TypeVar("T")
+
+
 class Module:
     """One module of evaluated source."""
 
     __slots__ = (
-        "_columns", "_order", "binders", "done", "is_package", "name", "path", "positions", "relative_path", "running", "stars",
+        "_columns", "_derived", "_order", "binders", "done", "is_package", "name", "path", "positions", "relative_path", "running", "stars",
         "table", "text", "tree", "vars",
     )  # fmt: skip
 
@@ -38,6 +41,7 @@ class Module:
         self.text, self.tree = parse_source(path, data)
         self._columns: list[str] | None = None
         self._order: Order | None = None
+        self._derived: dict[Any, Any] = {}
         self.vars: dict[str, Any] = {"__name__": name, "__file__": path}
         self.done: set[int] = set()
         self.running: set[int] = set()
@@ -62,6 +66,12 @@ class Module:
         if content.isascii():
             return byte_column
         return len(content.encode("utf-8")[:byte_column].decode("utf-8", "ignore"))
+
+    def derive(self, what: Hashable, compute: Callable[[], T]) -> T:
+        """What the text alone decides, computed once for as long as the module lives."""
+        if what not in self._derived:
+            self._derived[what] = compute()
+        return self._derived[what]  # type: ignore[no-any-return]
 
     def lookup(self, name: str) -> Any:
         """The value of a global name, or MISSING."""
@@ -146,6 +156,24 @@ class Module:
 
     def __repr__(self) -> str:
         return f"Module({self.name})"
+
+
+class DataModule:
+    """A module of which there are facts and no text: it answers for places as one that has none."""
+
+    text = ""
+    tree = ast.Module([], [])
+    stars: tuple[Any, ...] = ()
+
+    def derive(self, what: Hashable, compute: Callable[[], T]) -> T:
+        """As Module.derive; without text there is little to compute."""
+        return compute()
+
+    def star_is_open(self) -> bool:
+        return False
+
+    def character_column(self, line: int, byte_column: int) -> int:
+        return byte_column
 
 
 class ModuleTable:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mblint.evaluate.unknown import Unknown
 
 if TYPE_CHECKING:
     from mblint.evaluate.machine import Machine
+    from mblint.evaluate.modules import Module
 
 TRAINERS = {
     "pretrain": "megatron.bridge.training.pretrain.pretrain",
@@ -40,13 +40,12 @@ def training_functions(tree: ast.Module) -> list[Function]:
     return [node for node in tree.body if isinstance(node, Function) and not _required(node) and _trains(node, names)]
 
 
-@lru_cache(maxsize=512)
-def is_training(tree: ast.Module, node: Function) -> bool:
+def is_training(module: Module, node: Function) -> bool:
     """Whether a function of a module trains by itself."""
-    return _trains(node, _imported_trainers(tree))
+    names = module.derive("trainers", lambda: _imported_trainers(module.tree))
+    return bool(names) and module.derive(("trains", node), lambda: _trains(node, names))
 
 
-@lru_cache(maxsize=128)
 def _imported_trainers(tree: ast.Module) -> frozenset[str]:
     found: set[str] = set()
     for node in _statements(tree):

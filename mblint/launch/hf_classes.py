@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from mblint.evaluate.errors import BudgetExceeded, Raised
 from mblint.evaluate.machine import Machine
+from mblint.evaluate.modules import DataModule
 from mblint.evaluate.objects import finish_class, get_attribute
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, Builtin, ClassMethod, ClassValue, External, Instance, Property
@@ -37,12 +38,11 @@ BASE_MODULE = "transformers.configuration_utils"
 MOST_LABELS = 100_000
 
 
-class LibraryModule:
+class LibraryModule(DataModule):
     """A module of the transformers package: its configuration classes; of other names nothing is known."""
 
     path = ""
     is_package = True
-    stars: tuple[Any, ...] = ()
 
     def __init__(self, library: Library, name: str) -> None:
         self.library = library
@@ -60,12 +60,6 @@ class LibraryModule:
         if cls is not None:
             return cls
         return External(f"transformers.{name}" if name[:1].isupper() else f"{self.name}.{name}")
-
-    def star_is_open(self) -> bool:
-        return False
-
-    def character_column(self, line: int, byte_column: int) -> int:
-        return byte_column
 
     def __repr__(self) -> str:
         return f"LibraryModule({self.name})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import Any
 
 from mblint.evaluate.values import FunctionValue
@@ -21,7 +20,8 @@ def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedL
     function = find_recipe(session, recipe)
     if not isinstance(function, FunctionValue):
         return None
-    for callee in _called_names(function.node):
+    module, node = function.module, function.node
+    for callee in module.derive(("calls", node), lambda: _called_names(node)):
         value = _named_function(session, function, callee)
         if not isinstance(value, FunctionValue) or value.name.startswith("_") or value is function:
             continue
@@ -43,7 +43,6 @@ def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedL
     return None
 
 
-@lru_cache(maxsize=512)
 def _called_names(node: ast.AST) -> tuple[ast.Name | ast.Attribute, ...]:
     """What a function calls by a name or a dotted name, in the order of `ast.walk`."""
     calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))

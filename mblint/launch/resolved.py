@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from mblint.evaluate.codec import NotKnown, encode, flatten
@@ -255,7 +254,8 @@ class ResolvedLaunch:
         if write is None or not isinstance(write.site, Site):
             return []
         found: list[str] = []
-        statement = _assignments(write.site.module).get(write.site.node)
+        module = write.site.module
+        statement = module.derive("assignments", lambda: _assignments(module)).get(write.site.node)
         if statement is not None:
             for node in ast.walk(statement.value):
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -332,7 +332,6 @@ def _text(value: Any) -> Any:
     return str(value) if value is None or isinstance(value, (str, int, float, bool)) else Unknown("the text of an object")
 
 
-@lru_cache(maxsize=256)
 def _assignments(module: Module) -> dict[ast.AST, ast.Assign]:
     """Target -> the assignment that it stands in, for all of a module."""
     return {target: statement for statement in ast.walk(module.tree) if isinstance(statement, ast.Assign) for target in statement.targets}

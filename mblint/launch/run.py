@@ -80,7 +80,8 @@ def call_recipe(session: Session, function: FunctionValue, decisions: list[bool]
     machine.path_taken = []
     args, kwargs = _unknown_arguments(function, given or {})
     handed, world = session.handed, session.world
-    program = isinstance(function.node, ast.FunctionDef) and is_training(function.module.tree, function.node)
+    module, node = function.module, function.node
+    program = isinstance(node, ast.FunctionDef) and is_training(module, node)
     alone = False
     if program:
         session.program_folders = [*session.program_folders, os.path.dirname(function.module.path)]

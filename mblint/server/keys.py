@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mblint.evaluate.source import split_lines
+from mblint.fix.tree import parse_ast
 from mblint.launch.commands import SECTIONS
 
 CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
@@ -129,7 +130,7 @@ def _keyword(call: ast.Call, path: tuple[str, ...], line: int, column: int) -> t
 
 def parsed_around(text: str, line: int) -> tuple[str, ast.Module] | None:
     """The text and its tree; where it cannot be parsed, with the line in question taken out, then with the statement it is in."""
-    tree = _parse(text)
+    tree = parse_ast(text)
     if tree is not None:
         return text, tree
     lines = split_lines(text)
@@ -139,17 +140,10 @@ def parsed_around(text: str, line: int) -> tuple[str, ast.Module] | None:
     indent = content[: len(content) - len(content.lstrip())]
     for word in ("pass", ""):
         lines[line - 1] = f"{indent}{word}"
-        tree = _parse("\n".join(lines))
+        tree = parse_ast("\n".join(lines))
         if tree is not None:
             return "\n".join(lines), tree
     return None
-
-
-def _parse(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 # --- YAML and command lines --------------------------------------------------------------------------------------------

@@ -10,14 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from mblint.evaluate.modules import Module
 from mblint.evaluate.source import split_lines
 from mblint.evaluate.values import ClassValue, FunctionValue
-from mblint.launch import entry, resolved, run
 from mblint.launch.session import Session
 
 Stamp = tuple[int, int]
 """Size and time of change of a file; (-1, 0) where there is none."""
-
-SWEEP = 16
-"""After how many changes the memories of functions that take trees are emptied."""
 
 MAX_COMPILED = 20_000
 """Pieces of compiled source that are kept; what is still in use is compiled again."""
@@ -31,7 +27,6 @@ class Warm:
         self._stamps: dict[str, Stamp] = {}
         self._imports: dict[int, tuple[Module, frozenset[str], int]] = {}
         self._numbers = itertools.count(1)
-        self._forgotten = 0
         self.epoch = 0
         """Counts changes of what is there at all: files that came or went."""
 
@@ -147,9 +142,6 @@ class Warm:
             self._stamps.pop(path, None)
         for key in [key for key in machine.memo if getattr(key[0].module, "path", "") in paths]:
             del machine.memo[key]
-        self._forgotten += 1
-        if self._forgotten % SWEEP == 0:
-            sweep()
         # Of what else was compiled little is of modules that change; a server lives long enough for that to add up.
         if len(machine.compiled) > MAX_COMPILED:
             kept = {key: held for key, held in machine.compiled.items() if isinstance(key, tuple) and key[0] == "library class"}
@@ -193,15 +185,6 @@ class Warm:
         """A number that no other module had or will have."""
         self._imported(module)
         return self._imports[id(module)][2]
-
-
-def sweep() -> None:
-    """Empty the small memories of functions that take trees: each entry keeps the whole module that it is about."""
-    for module in (entry, resolved, run):
-        for value in vars(module).values():
-            clear = getattr(value, "cache_clear", None)
-            if clear is not None:
-                clear()
 
 
 def _import_nodes(module: Module) -> Iterator[ast.Import | ast.ImportFrom]:

@@ -46,14 +46,7 @@ def native(
     node = _definition(name if name.isidentifier() else "function", parameters or ANY)
     node.lineno = line
     function = FunctionValue(node, name, qualname, module, None, defaults, keyword_defaults or {}, cls)
-    arguments = node.args
     code = Code(node)
-    code.positional = [a.arg for a in [*arguments.posonlyargs, *arguments.args]]
-    code.posonly_count = len(arguments.posonlyargs)
-    code.kwonly = [a.arg for a in arguments.kwonlyargs]
-    code.vararg = arguments.vararg.arg if arguments.vararg else None
-    code.kwarg = arguments.kwarg.arg if arguments.kwarg else None
-    code.simple = not code.kwonly and code.vararg is None and code.kwarg is None
     code.special = partial(_run, function, code, work)
     function.code = code
     return function

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from mblint.evaluate.machine import Machine
-from mblint.evaluate.modules import ModuleTable
+from mblint.evaluate.modules import DataModule, ModuleTable
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, ClassValue, External, Instance
 from mblint.upstream.snapshot.store import Store, open_store
@@ -149,13 +148,11 @@ class Part:
         return held
 
 
-class SnapshotModule:
+class SnapshotModule(DataModule):
     """One module: global names, made when somebody asks for them."""
 
     is_data = True
     """It has no text: places in it cannot be shown."""
-    text = ""
-    stars: tuple[Any, ...] = ()
 
     def __init__(self, snapshot: Snapshot, part: Part, name: str, record: dict[str, Any]) -> None:
         self.snapshot = snapshot
@@ -165,7 +162,6 @@ class SnapshotModule:
         self.is_package = bool(record.get("p"))
         self.relative_path = name.replace(".", "/") + ("/__init__.py" if self.is_package else ".py")
         self.path = f"snapshot:{snapshot.release}/{self.relative_path}"
-        self.tree = ast.Module([], [])
         self.vars: dict[str, Any] = {"__name__": name, "__file__": self.path}
         self._imports: dict[str, tuple[str, str]] | None = None
 
@@ -242,12 +238,6 @@ class SnapshotModule:
     def binders(self) -> dict[str, Any]:
         """The global names, as modules with text hold them."""
         return dict.fromkeys(sorted(self.names()))
-
-    def star_is_open(self) -> bool:
-        return False
-
-    def character_column(self, line: int, byte_column: int) -> int:
-        return byte_column
 
     def __repr__(self) -> str:
         return f"SnapshotModule({self.name})"
