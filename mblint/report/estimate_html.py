@@ -6,8 +6,6 @@ to itself. All sizes are GiB, 2**30 bytes.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
@@ -16,6 +14,7 @@ from mblint.facts.memory.capacity import GIB
 from mblint.facts.memory.groups import GROUPS, group_of, grouped
 from mblint.report.estimate_page import SCRIPT, STYLE
 from mblint.report.estimate_text import gib
+from mblint.report.html_page import head
 from mblint.shown import neutral
 
 if TYPE_CHECKING:
@@ -35,16 +34,7 @@ def estimate_html(launches: Sequence[LaunchMemory]) -> str:
 
 def _page(launches: Sequence[LaunchMemory]) -> Iterator[str]:
     full = _full(launches)
-    policy = f"default-src 'none'; style-src '{_digest(STYLE)}'; script-src '{_digest(SCRIPT)}'; base-uri 'none'"
-    yield "<!doctype html>"
-    yield '<html lang="en">'
-    yield "<head>"
-    yield '<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield "<title>GPU memory estimate</title>"
-    yield f"<style>{STYLE}</style>"
-    yield "</head>"
+    yield from head("GPU memory estimate", STYLE, SCRIPT)
     yield "<body>"
     yield "<h1>GPU memory estimate</h1>"
     count = f"{len(launches)} launch{'es' * (len(launches) != 1)}"
@@ -202,10 +192,6 @@ def _number(shown: str, value: float | None) -> str:
 
 def _text(value: str) -> str:
     return escape(neutral(value))
-
-
-def _digest(inline: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
 
 
 def _full(launches: Sequence[LaunchMemory]) -> float:

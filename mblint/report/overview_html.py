@@ -6,8 +6,6 @@ from the data that the page carries. Nothing is loaded: the page forbids it to i
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,6 +18,7 @@ from mblint.facts.memory.capacity import GIB
 from mblint.facts.memory.launch_memory import LaunchMemory
 from mblint.findings import Severity
 from mblint.overview.model import Entry, Overview
+from mblint.report.html_page import head
 from mblint.report.model import count_of, summary_lines
 from mblint.report.overview_data import page_data
 from mblint.shown import neutral
@@ -49,17 +48,8 @@ def overview_html(overview: Overview) -> str:
 
 def _page(overview: Overview) -> Iterator[str]:
     style, script = _asset("overview.css"), _asset("overview.js")
-    policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     title = f"{neutral(overview.title)}: launches"
-    yield "<!doctype html>"
-    yield '<html lang="en">'
-    yield "<head>"
-    yield '<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{escape(title)}</title>"
-    yield f"<style>{style}</style>"
-    yield "</head>"
+    yield from head(title, style, script, "; form-action 'none'")
     yield f'<body data-title="{escape(title)}">'
     yield from _head(overview)
     yield '<main id="list">'
@@ -81,10 +71,6 @@ def _page(overview: Overview) -> Iterator[str]:
 def _json(data: object) -> str:
     """JSON that no HTML parser ends early."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _head(overview: Overview) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from lsprotocol import types
 
@@ -13,8 +13,12 @@ from mblint.read.span import Span
 from mblint.server import convert, questions
 from mblint.server.actions import Action
 from mblint.server.app import WATCHED, Server
-from mblint.server.documents import Document, Position, open_document, path_of
+from mblint.server.documents import Document, Lines, Position, open_document, path_of
+from mblint.server.service import Service
 from mblint.server.worker import OTHERS, QUESTION
+
+Found = TypeVar("Found")
+Shown = TypeVar("Shown")
 
 FIX_ALL = "source.fixAll.mblint"
 KINDS = {"fix": "quickfix", "suppress": "quickfix", "all": FIX_ALL}
@@ -126,23 +130,27 @@ def _questions(server: Server) -> None:
     def place(document: Document, position: types.Position) -> tuple[int, int]:
         return document.lines(server.encoding).place(Position(position.line, position.character))
 
-    @server.feature(types.TEXT_DOCUMENT_HOVER)
-    async def hover(params: types.HoverParams) -> types.Hover | None:
-        def work(document: Document) -> types.Hover | None:
+    async def at(
+        params: types.HoverParams | types.CompletionParams,
+        question: Callable[[Service, Document, int, int], Found | None],
+        shown: Callable[[Found, int, Lines], Shown],
+    ) -> Shown | None:
+        """The answer to a question about one place, in the protocol's words."""
+
+        def work(document: Document) -> Shown | None:
             line, column = place(document, params.position)
-            found = questions.hover_at(server.service, document, line, column)
-            return convert.hover(found, line, document.lines(server.encoding)) if found is not None else None
+            found = question(server.service, document, line, column)
+            return shown(found, line, document.lines(server.encoding)) if found is not None else None
 
         return await server.ask(params.text_document.uri, work)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(params: types.HoverParams) -> types.Hover | None:
+        return await at(params, questions.hover_at, convert.hover)
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[".", "=", " ", '"', "'"]))
     async def completion(params: types.CompletionParams) -> types.CompletionList | None:
-        def work(document: Document) -> types.CompletionList | None:
-            line, column = place(document, params.position)
-            found = questions.complete_at(server.service, document, line, column)
-            return convert.completions(found, line, document.lines(server.encoding)) if found is not None else None
-
-        return await server.ask(params.text_document.uri, work)
+        return await at(params, questions.complete_at, convert.completions)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     async def lens(params: types.CodeLensParams) -> list[types.CodeLens] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,18 +22,11 @@ from mblint.read.span import Span
 from mblint.ruleset.examples import launch_of
 from mblint.ruleset.load import load_rules
 from mblint.ruleset.rule import Rule
+from tests.fix.kit import Write
 
 RULES = {rule.id: rule for rule in load_rules()}
 PATH = "/repo/recipe.py"
 PLAIN = (bool, int, float, str, type(None), list, dict)
-
-
-@dataclass(frozen=True)
-class Write:
-    span: Span
-    value: object
-    by: str = "recipe"
-    in_project: bool = True
 
 
 def in_text(key: str, value: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from mblint.facts.memory.estimate import estimate
+from tests.facts.memory.peaks import peaks_of
 
 LLAMA3_70B = {
     "model.num_layers": 80,
@@ -124,13 +124,7 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def peaks(plain) -> dict[str, float]:
-    """Our peaks in GB."""
-    out = {}
-    for name, (config, changes, world, _, _) in ROWS.items():
-        made = plain(world, set={**config, **changes})
-        made.versions = {"te": "2.14.0"}
-        out[name] = estimate(made).allocated_bytes / 1e9
-    return out
+    return peaks_of(plain, ROWS)
 
 
 @pytest.mark.parametrize("name", list(ROWS))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pytest
 
 from mblint.facts.memory.estimate import estimate
+from tests.facts.memory.peaks import peaks_of
 
 MOE = {
     "model.apply_rope_fusion": True,
@@ -101,13 +102,7 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def peaks(plain) -> dict[str, float]:
-    """Our peaks in GB."""
-    found = {}
-    for name, (config, changes, world, _, _) in ROWS.items():
-        launch = plain(world, set={**config, **changes})
-        launch.versions = {"te": "2.14.0"}
-        found[name] = estimate(launch).allocated_bytes / 1e9
-    return found
+    return peaks_of(plain, ROWS)
 
 
 @pytest.mark.parametrize("name", list(ROWS))
