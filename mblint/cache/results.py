@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mblint.cache.codec import NotPlain, decode, encode
 from mblint.cache.identity import digest, tool_stamp, upstream_stamp
-from mblint.cache.inputs import Closure, States
+from mblint.cache.states import States
 from mblint.cache.store import Store
 from mblint.evaluate.modules import Module
+from mblint.launch.import_graph import ImportGraph
 from mblint.launch.session import Session
+from mblint.workers import FEW, spread
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 VERSION = 1
 
@@ -35,6 +40,8 @@ class Results:
         self.states = States()
         self.consulted: set[str] = set()
         """Paths that any evaluation of this run looked at beside modules: data files, architectures of models."""
+        self.loaded: set[str] = set()
+        """Files of the project that any evaluation of this run loaded as modules."""
         facts = session.facts
         self.key = digest(
             (
@@ -71,19 +78,18 @@ class Results:
                     held[name] = remembered.results[name]
         return held
 
-    def keep_named(self, fresh: Mapping[str, Any], consulted: set[str], loaded: set[str]) -> None:
+    def keep_named(self, fresh: Mapping[str, Any]) -> None:
         """Remember results by `module:function`, beside those of the same files that still hold."""
         by_file: dict[str, dict[str, Any]] = {}
         for name, result in fresh.items():
             path = self._file_of(name)
             if path is not None:
                 by_file.setdefault(path, {})[name] = result
-        found = []
         for path, results in by_file.items():
             before = self.find(Path(path))
             together = {**before.results, **results} if before is not None else results
-            found.append((path, Remembered(tuple(together), together)))
-        self.keep(found, consulted, loaded)
+            by_file[path] = together
+        self.keep([(path, Remembered(tuple(together), together)) for path, together in by_file.items()])
 
     def _file_of(self, name: str) -> str | None:
         """The file of the module in `module:function`, if one of the roots has it."""
@@ -94,23 +100,49 @@ class Results:
                     return os.path.realpath(candidate)
         return None
 
-    def seen(self) -> tuple[set[str], set[str]]:
-        """(paths that this process consulted, project modules that it loaded), for a process that hands its results over."""
-        session = self.session
-        loaded = {m.path for m in session.modules.loaded.values() if isinstance(m, Module) and session.in_project(m.path)}
-        return set(session.consulted), loaded
-
-    def keep(self, found: Sequence[tuple[str, Remembered]], consulted: set[str], loaded: set[str]) -> None:
+    def keep(self, found: Sequence[tuple[str, Remembered]]) -> None:
         """Remember the results of files (real paths), with all that the run's evaluations looked at."""
-        closure = Closure(self.session)
-        reached = {path: closure.of(path) for path, _ in found}
+        graph = ImportGraph(self.session)
+        reached = {path: graph.closure(path) for path, _ in found}
         # What no import statement names was found by evaluating: any of the files may have done that.
-        hidden = loaded - {file for files, _ in reached.values() for file in files}
+        hidden = self.loaded - {file for files, _ in reached.values() for file in files}
         for path, remembered in found:
             files, absent = reached[path]
-            states = self.states.record(files | absent | hidden | consulted)
+            states = self.states.record(files | absent | hidden | self.consulted)
             try:
                 self.store.put(self._name(path), encode((states, remembered.recipes, dict(remembered.results))))
             except NotPlain:
                 continue
         self.store.sweep()
+
+    # --- what is judged now --------------------------------------------------------------------------------------
+
+    def spread(self, items: Sequence[T], work: Callable[[T], R], jobs: int | None, few: int = FEW) -> list[tuple[R, bool]]:
+        """work() of each item, as workers.spread does, and whether the result lasts: what a budget of time ended does not.
+
+        What the processes looked at is noted, for `keep`.
+        """
+        machine = self.session.machine
+
+        def part(items: Sequence[T]) -> list[tuple[Any, bool | None]]:
+            done: list[tuple[Any, bool | None]] = []
+            for item in items:
+                late = machine.late
+                result = work(item)
+                done.append((result, machine.late == late))
+            return [*done, (self._seen(), None)]
+
+        results = []
+        for result, lasts in spread(items, part, jobs, few):
+            if lasts is None:
+                self.consulted |= result[0]
+                self.loaded |= result[1]
+            else:
+                results.append((result, lasts))
+        return results
+
+    def _seen(self) -> tuple[set[str], set[str]]:
+        """(paths that this process consulted, project modules that it loaded)."""
+        session = self.session
+        loaded = {m.path for m in session.modules.loaded.values() if isinstance(m, Module) and session.in_project(m.path)}
+        return set(session.consulted), loaded

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -126,6 +126,11 @@ class Collected:
     described: list[tuple[str, Launch]] = field(default_factory=list)
     """Those of the launches that a script or YAML file describes, with its real path."""
 
+    @property
+    def plain(self) -> int:
+        """How many of the launches, the first ones, are recipes as they are."""
+        return len(self.launches) - len(self.rows) - len(self.described)
+
 
 def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: list[Path], results: Results | None = None) -> Collected:
     """Find all launches below the paths, in the sources that the session has now."""
@@ -181,27 +186,28 @@ def check_paths(
         with_deep_stack(lambda: prepare(review, checker, launches, found.rows, found.described))
         if review.judged:
             checked.file_findings = [mark_older(review, finding, of_file=True) for finding in checked.file_findings]
-    plain = len(launches) - len(found.rows) - len(found.described)
-    known = {index for index in range(plain) if launches[index].recipe in found.remembered}
+    judged: dict[int, Verdict | None] = {
+        index: found.remembered[launch.recipe or ""]
+        for index, launch in enumerate(launches[: found.plain])
+        if launch.recipe in found.remembered
+    }
+    missing = [index for index in range(len(launches)) if index not in judged]
 
-    def work(part: Sequence[int]) -> list[tuple[int, Any]]:
-        if review is not None:
-            review.ensure(checker, [launches[index] for index in part])
-        done: list[tuple[int, Any]] = [(index, judged_one(checker, launches[index])) for index in part]
-        return done if results is None else [*done, (-1, results.seen())]
+    def work(index: int) -> Verdict | None:
+        return judged_one(checker, launches[index])
 
-    judged: dict[int, Verdict | None] = {index: found.remembered[launches[index].recipe or ""] for index in known}
-    consulted: set[str] = set()
-    modules: set[str] = set()
-    for index, result in spread([index for index in range(len(launches)) if index not in known], work, args.jobs):
-        if index >= 0:
-            judged[index] = result
-        else:
-            consulted |= result[0]
-            modules |= result[1]
     if results is not None:
-        by_name = {launches[index].recipe: judged[index] for index in range(plain)}
-        remember(results, found, by_name, consulted, modules)
+        made = dict(zip(missing, results.spread(missing, work, args.jobs), strict=True))
+        judged.update({index: verdict for index, (verdict, _) in made.items()})
+        remember(results, found, {index for index, (_, lasts) in made.items() if lasts}, judged)
+    else:
+
+        def part(indexes: Sequence[int]) -> list[Verdict | None]:
+            if review is not None:
+                review.ensure(checker, [launches[index] for index in indexes])
+            return [work(index) for index in indexes]
+
+        judged.update(zip(missing, spread(missing, part, args.jobs), strict=True))
     checked.verdicts = [verdict for index in range(len(launches)) if (verdict := judged[index]) is not None]
     checked.files = len(found.files)
     return checked, found.files
@@ -224,26 +230,22 @@ def results_of(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> Re
     return Results(checker.session, (replace(settings, cache=True), given, packs))
 
 
-def remember(
-    results: Results, found: Collected, verdicts: Mapping[str | None, Verdict | None], consulted: set[str], modules: set[str]
-) -> None:
-    """Keep the verdicts of the files that were judged now, but those that hang on the time that was there."""
+def remember(results: Results, found: Collected, lasting: Collection[int], judged: Mapping[int, Verdict | None]) -> None:
+    """Keep the verdicts of the files that were judged now; `lasting` are the launches that no budget of time ended."""
     from mblint.cache.results import Remembered
 
     kept = []
+    index_of = {launch.recipe: index for index, launch in enumerate(found.launches[: found.plain])}
     for path, recipes in found.fresh:
-        own = {name: verdicts[name] for name in recipes if name in verdicts}
-        if not any(verdict is not None and is_passing(verdict) for verdict in own.values()):
-            kept.append((path, Remembered(tuple(recipes), own)))
+        own = {name: index_of[name] for name in recipes}
+        if all(index in lasting and not _failed_inside(judged[index]) for index in own.values()):
+            kept.append((path, Remembered(tuple(recipes), {name: judged[index] for name, index in own.items()})))
     if kept:
-        results.keep(kept, consulted, modules)
+        results.keep(kept)
 
 
-def is_passing(verdict: Verdict) -> bool:
-    """Whether a result may be another one the next time: mblint failed, or a budget of time was used up."""
-    texts = [finding.message for finding in verdict.findings if finding.rule == "MB904"]
-    texts += [doubt.because for doubt in verdict.undecided]
-    return any(finding.rule == "MB900" for finding in verdict.findings) or any(" seconds" in text for text in texts)
+def _failed_inside(verdict: Verdict | None) -> bool:
+    return verdict is not None and any(finding.rule == "MB900" for finding in verdict.findings)
 
 
 def described_launches(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: Sequence[Path], found: Collected) -> None:

@@ -47,21 +47,17 @@ def _recipes(args: argparse.Namespace) -> int:
 
     results = _results_of(args, loaded, session)
     held = {} if results is None else results.named(names)
+    missing = [name for name in dict.fromkeys(names) if name not in held]
 
-    def work(part: Sequence[str]) -> list[tuple[str, Any]]:
-        done: list[tuple[str, Any]] = [(name, json.dumps(recipe_entry(args, loaded, session, name))) for name in part]
-        return done if results is None else [*done, ("", results.seen())]
+    def work(name: str) -> str:
+        return json.dumps(recipe_entry(args, loaded, session, name))
 
-    seen: list[tuple[set[str], set[str]]] = []
-    fresh: dict[str, str] = {}
-    for name, found in spread([name for name in dict.fromkeys(names) if name not in held], work, None, few=100):
-        if name:
-            fresh[name] = found
-        else:
-            seen.append(found)
-    if results is not None and fresh:
-        lasting = {name: text for name, text in fresh.items() if " seconds" not in text}
-        results.keep_named(lasting, set().union(*(files for files, _ in seen)), set().union(*(modules for _, modules in seen)))
+    if results is None:
+        fresh = dict(zip(missing, spread(missing, lambda part: [work(name) for name in part], None, few=100), strict=True))
+    else:
+        made = dict(zip(missing, results.spread(missing, work, None, few=100), strict=True))
+        results.keep_named({name: text for name, (text, lasts) in made.items() if lasts})
+        fresh = {name: text for name, (text, _) in made.items()}
     entries = {**held, **fresh}
     sys.stdout.write('{"recipes": [' + ",\n".join(entries[name] for name in names) + "]}\n")
     return 0

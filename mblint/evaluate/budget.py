@@ -52,6 +52,8 @@ class Budget:
         self.spent: dict[str, float] = {}
         """File -> what its evaluations took beyond the usual, in the last minute of the clock: an editor asks for hours."""
         self.since = time.monotonic()
+        self.late = 0
+        """How often the time was up: what hangs on that may be another result the next time."""
         self.begin()
 
     def begin(self, owner: str | None = None) -> None:
@@ -75,6 +77,7 @@ class Budget:
         left = Limits.file_seconds - self.spent.get(self.owner, 0.0)
         self.deadline = now + min(Limits.seconds, max(left, 0.0) + Limits.usual)
         if left <= 0:
+            self.late += 1
             raise BudgetExceeded(f"more than {Limits.file_seconds:g} seconds for the recipes of one file")
 
     def step(self, count: int = 1) -> None:
@@ -88,6 +91,7 @@ class Budget:
         if self.steps > Limits.steps:
             raise BudgetExceeded(f"more than {Limits.steps:,} steps")
         if time.process_time() > self.deadline:
+            self.late += 1
             raise BudgetExceeded(f"more than {Limits.seconds:g} seconds of computing")
         self.checkpoint = self.steps + 4096
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator
 
-from mblint.evaluate.modules import Module, SourceError, parse_source
-from mblint.launch.session import Session, module_name
+from mblint.launch.import_graph import ImportGraph
+from mblint.launch.session import Session
 
 
 class Reach:
-    """The import graph of a project, read as far as it is asked for. Files are absolute real paths."""
+    """What a change reaches. Files are absolute real paths."""
 
     def __init__(self, session: Session, changed: Collection[str]) -> None:
         """`changed` are the files that the change touched, those that are gone included."""
-        self.session = session
+        self.graph = ImportGraph(session)
         self.changed = {os.path.realpath(path) for path in changed}
+        self.changed_names = {name for path in self.changed for name in _names_of(path, self.graph.roots)}
         self.data_names = {os.path.basename(path) for path in self.changed if not path.endswith(".py")}
-        self.roots = [root for root in session.modules.roots if session.in_project(f"{root}/x")]
-        self._trees = {m.path: m for m in session.modules.loaded.values() if isinstance(m, Module)}
-        self._files: dict[str, tuple[str, ...]] = {}
-        self._imports: dict[str, tuple[set[str], bool]] = {}
         self._hit: dict[str, bool] = {}
 
     def touches(self, path: str) -> bool:
@@ -38,61 +34,24 @@ class Reach:
             current = pending.pop()
             if current in self.changed or self._hit.get(current):
                 return True
-            found, names_data = self._of(current)
-            if names_data:
+            imports = self.graph.of(current)
+            if any(name in imports.text for name in self.data_names) or any(map(self._is_changed, imports.names)):
                 return True
-            pending += [path for path in found if path not in seen]
-            seen |= found
+            pending += imports.files - seen
+            seen |= imports.files
         return False
 
-    def _of(self, path: str) -> tuple[set[str], bool]:
-        if path not in self._imports:
-            self._imports[path] = self._read(path)
-        return self._imports[path]
-
-    def _read(self, path: str) -> tuple[set[str], bool]:
-        session = self.session
-        module = self._trees.get(path)
-        try:
-            text, tree = (module.text, module.tree) if module is not None else parse_source(path, session.modules.overlay.get(path))
-        except SourceError:
-            return set(), False
-        found: set[str] = set()
-        own, _ = module_name(path, session.exists)
-        package = own if path.endswith("/__init__.py") else own.rpartition(".")[0]
-        for name in imported_names(tree, package):
-            found.update(self._located(name, os.path.dirname(path)))
-        return found, any(name in text for name in self.data_names)
-
-    def _located(self, name: str, folder: str) -> Iterable[str]:
-        """Files of the project that a dotted name may stand for, the packages above it included."""
-        key = name if name else folder
-        if key not in self._files:
-            files: list[str] = []
-            parts = name.split(".")
-            for cut in range(1, len(parts) + 1):
-                relative = "/".join(parts[:cut])
-                for root in self.roots:
-                    for candidate in (f"{root}/{relative}.py", f"{root}/{relative}/__init__.py"):
-                        if candidate in self.changed or self.session.exists(candidate):
-                            files.append(os.path.realpath(candidate))
-            self._files[key] = tuple(files)
-        return self._files[key]
+    def _is_changed(self, name: str) -> bool:
+        """Whether the module of a dotted name, or a package above it, was changed, or is gone."""
+        parts = name.split(".")
+        return any(".".join(parts[:cut]) in self.changed_names for cut in range(1, len(parts) + 1))
 
 
-def imported_names(tree: ast.Module, package: str) -> set[str]:
-    """Dotted names that a module imports, and those that may be submodules of them."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            source = node.module or ""
-            if node.level:
-                parts = package.split(".") if package else []
-                parts = parts[: len(parts) - (node.level - 1)] if node.level > 1 else parts
-                source = ".".join([*parts, *([source] if source else [])])
-            if source:
-                names.add(source)
-            names.update(f"{source}.{alias.name}" if source else alias.name for alias in node.names if alias.name != "*")
-    return names
+def _names_of(path: str, roots: Collection[str]) -> Iterator[str]:
+    """The dotted names by which a Python file is imported."""
+    if not path.endswith(".py"):
+        return
+    for root in roots:
+        top = os.path.realpath(root) + os.sep
+        if path.startswith(top):
+            yield path[len(top) :].removesuffix(".py").removesuffix(os.sep + "__init__").replace(os.sep, ".")

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from mblint.cache.codec import NotPlain, decode, encode
-from mblint.cache.inputs import States
+from mblint.cache.states import States
 from mblint.cache.store import KEPT_SECONDS, MAGIC, Store
+from mblint.cli.main import main
+from mblint.evaluate.budget import Limits
 
 HELPER = """
 from megatron.bridge.recipes.llama import llama32_1b_pretrain_config
@@ -189,3 +191,17 @@ def test_states_are_of_content_and_never_wait(tmp_path: Path) -> None:
     file.write_text("x")
     (tmp_path / "none").write_text("")
     assert not States().same(before)
+
+
+def test_what_a_budget_of_time_ended_is_not_kept(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(Limits, "seconds", 0.0)
+    monkeypatch.setattr(Limits, "usual", 0.0)
+    (project / "ours.py").write_text(
+        RECIPE.replace("    return cfg", "    for number in range(9_000):\n        number += 1\n    return cfg")
+    )
+    main(["check", "-j", "1", "--format", "concise", "ours.py"])
+    assert "seconds of computing" in capsys.readouterr().out
+    assert not entries(project)
