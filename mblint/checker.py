@@ -30,9 +30,10 @@ from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
 from mblint.launch.parent import parent_of
 from mblint.launch.resolved import ResolvedLaunch, Write
-from mblint.launch.run import MAX_PATHS, CannotEvaluate, Launch, find_recipe, on_heap
+from mblint.launch.run import CannotEvaluate, Launch, find_recipe, on_heap
 from mblint.launch.session import Session
 from mblint.launch.spec import LaunchSpec
+from mblint.launch.ways import Ways
 from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
 
@@ -140,24 +141,22 @@ class Checker:
             self.review.ensure(self, [launch])
         verdicts: list[Verdict] = []
         problems: list[CannotEvaluate] = []
-        pending: list[list[bool]] = [[]]
+        ways = Ways()
         try:
-            while pending and len(verdicts) < MAX_PATHS and len(problems) < MAX_FAILED_PATHS:
-                decisions = pending.pop(0)
-                taken: list[bool] = []
+            for decisions, taken in ways:
                 try:
                     judged = self._judge_way(launch, id_, decisions, observe, taken=taken)
                     verdicts.append(self._proven(launch, decisions, self._marked(launch, judged)))
                 except CannotEvaluate as problem:
                     problems.append(problem)
-                pending += [[*taken[:index], not taken[index]] for index in range(len(decisions), len(taken))]
+                    ways.fail()
         except UserError:
             raise
         except Exception as error:
             return self._crashed(launch, id_, error)
         if not verdicts:
-            return self._not_evaluated(launch, id_, problems[0] if not pending else _some_ways(problems))
-        verdict = verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not pending)
+            return self._not_evaluated(launch, id_, problems[0] if not ways.open else _some_ways(problems))
+        verdict = verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not ways.open)
         return verdict if launch.spec is None else replace(verdict, spec=launch.spec.outline())
 
     def _judge_way(
@@ -239,11 +238,8 @@ class Checker:
         Unlike judge_launch it goes each way once, and proves no fixes. Raises CannotEvaluate where it does not judge.
         """
         verdicts: list[Verdict] = []
-        pending: list[list[bool]] = [[]]
-        gone, failed = 0, 0
-        while pending and gone < MAX_PATHS and failed < MAX_FAILED_PATHS:
-            decisions = pending.pop(0)
-            taken: list[bool] = []
+        ways = Ways()
+        for decisions, taken in ways:
             try:
                 with self._on_heap(launch, decisions, taken) as resolved:
                     self._run_path(launch, resolved)
@@ -251,17 +247,15 @@ class Checker:
                         verdicts.append(self._judged(launch, launch.id, resolved, observe))
                     else:
                         observe(resolved)
-                gone += 1
             except CannotEvaluate as problem:
                 if not decisions and not taken:
                     if judged:
                         return self._not_evaluated(launch, launch.id, problem)
                     raise
-                failed += 1
-            pending += [[*taken[:index], not taken[index]] for index in range(len(decisions), len(taken))]
+                ways.fail()
         if not verdicts:
             return None
-        return verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not pending)
+        return verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not ways.open)
 
     def _marked(self, launch: Launch, verdict: Verdict) -> Verdict:
         """The verdict with those findings marked that the base of a change had too, if that is asked for."""
@@ -405,10 +399,6 @@ def _verdict(findings: Iterable[Finding], undecided: Iterable[Undecided], decide
     if not decided or any(doubt.could_fail for doubt in undecided):
         return "undecided"
     return "ok"
-
-
-MAX_FAILED_PATHS = 64
-"""Ways through a recipe that end in an exception, until the search for one that does not is given up."""
 
 
 def _some_ways(problems: Sequence[CannotEvaluate]) -> CannotEvaluate:

@@ -29,8 +29,6 @@ from mblint.read.span import Span
 
 MAX_CONDITIONS = 12
 """Branches, the last ones, that the condition of a finding names."""
-MAX_PATHS = 8
-"""Ways through a recipe that are followed."""
 
 
 def find_recipe(session: Session, name: str) -> Any:
@@ -348,4 +346,4 @@ def _layers_of(session: Session, files: Sequence[str]) -> list[Any]:
     return layers
 
 
-__all__ = ["MAX_PATHS", "CannotEvaluate", "Launch", "find_recipe", "on_heap"]
+__all__ = ["CannotEvaluate", "Launch", "find_recipe", "on_heap"]
