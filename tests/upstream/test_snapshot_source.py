@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,7 +164,6 @@ def _starts(module: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("MBLINT_SNAPSHOT"), reason="evaluates a whole release, minutes: set MBLINT_SNAPSHOT=1")
 def test_the_whole_file_is_what_the_tool_makes(upstream: Path) -> None:
     found = Snapshot.load("0.6.2")
     assert found is not None

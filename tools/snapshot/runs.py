@@ -252,7 +252,8 @@ class Recorder:
     def reset(self) -> int:
         machine = self.machine
         machine.phase, machine.go_on = 0, False
-        machine.steps, machine.depth, machine.speculation = 0, 0, 0
+        machine.depth, machine.speculation = 0, 0
+        machine.begin()
         machine.handlers = []
         machine.failures.clear()
         machine.undecided.clear()
