@@ -20,6 +20,7 @@ Value = Text | list[Text] | dict[str, Text] | None
 """A variable: a string, an indexed or an associative array, or None when the script never set it."""
 
 MAX_FIELDS = 4096
+_MOST_FROM_BRACES = 256  # words that one word's braces may make
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!_-]")
 
@@ -606,11 +607,28 @@ def _split(segments: list[_Segment]) -> list[Field]:
 
 
 def _braces(raw: _Raw) -> list[_Raw]:
-    """Brace expansion: `{a,b}` and `{1..3}`, outside quotes and not after `$`."""
-    chars = raw.chars
-    if "{" not in chars:
+    """Brace expansion: `{a,b}` and `{1..3}`, outside quotes and not after `$`; the word as it stands when it makes too many."""
+    if "{" not in raw.chars:
         return [raw]
-    at = 0
+    done: list[_Raw] = []
+    pending = [(raw, 0)]  # words whose first braces are still to find, and where to look from; the last comes first
+    while pending:
+        word, at = pending.pop()
+        at, options, end = _first_braces(word, at)
+        if not options:
+            done.append(word)
+        for option in reversed(options):
+            head = word.part(0, at)
+            chars = head.chars + option.chars + word.chars[end:]
+            pending.append((_Raw(chars, [*head.offsets, *option.offsets, *word.offsets[end:]]), at))
+        if len(done) + len(pending) > _MOST_FROM_BRACES:
+            return [raw]
+    return done
+
+
+def _first_braces(raw: _Raw, at: int) -> tuple[int, list[_Raw], int]:
+    """The first braces at or after a place that expand: their place, what they offer, and where they end."""
+    chars = raw.chars
     while at < len(chars):
         char = chars[at]
         if char == "\\":
@@ -627,18 +645,11 @@ def _braces(raw: _Raw) -> list[_Raw]:
         elif char == "{":
             options, end = _brace_options(raw, at)
             if options:
-                head = raw.part(0, at)
-                found: list[_Raw] = []
-                for option in options:
-                    for tail in _braces(_Raw(option.chars + chars[end:], [*option.offsets, *raw.offsets[end:]])):
-                        found.append(_Raw(head.chars + tail.chars, [*head.offsets, *tail.offsets]))
-                        if len(found) > 256:
-                            return [raw]
-                return found
+                return at, options, end
             at += 1
         else:
             at += 1
-    return [raw]
+    return at, [], at
 
 
 def _brace_options(raw: _Raw, at: int) -> tuple[list[_Raw], int]:
