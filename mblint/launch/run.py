@@ -190,37 +190,40 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
     _give_words(session, launch)
     mark = machine.mark()
     try:
-        key = _held_key(session, launch, decisions or [])
-        held = recipes.find(key)
-        mark = machine.mark()
         span = body = None
-        condition = None
-        if launch.recipe is None:
-            cfg = _without_recipe(session, launch)
-        else:
-            function = find_recipe(session, launch.recipe)
-            span = definition(session, function)
-            body = Site(function.module, function.node).span() if span is not None else None
-            if held is not None:
-                cfg = recipes.resume(held)
+        try:
+            key = _held_key(session, launch, decisions or [])
+            held = recipes.find(key)
+            mark = machine.mark()
+            condition = None
+            if launch.recipe is None:
+                cfg = _without_recipe(session, launch)
             else:
-                cfg = call_recipe(session, function, decisions or [], _given(session, launch))
-                # What a program handed to a trainer, and how, is not on the heap.
-                mark = recipes.keep(key if session.handed.config is None else None, mark, cfg)
-            condition = _condition(session) if machine.path_taken else None
-        machine.phase, machine.go_on = PHASE_OVERRIDE, False
-        skipped = apply_overrides(session, cfg, launch) if launch.spec is None else _apply_spec(session, cfg, launch)
-        if launch.spec is not None:
-            span = launch.spec.recipe_span or launch.spec.span or span
-        elif launch.place is not None and (span is None or not session.in_project(span.path)):
-            span = launch.place
-        apply_set(session, cfg, launch)
-        resolved = ResolvedLaunch(session, cfg, launch.name, span, world.env_known)
-        resolved.skipped = (*session.handed.skipped, *skipped)
-        resolved.body = body
-        if launch.spec is not None:
-            resolved.exports = {key: given.span for key, given in launch.spec.env.items() if given.span is not None}
-        resolved.condition = condition
+                function = find_recipe(session, launch.recipe)
+                span = definition(session, function)
+                body = Site(function.module, function.node).span() if span is not None else None
+                if held is not None:
+                    cfg = recipes.resume(held)
+                else:
+                    cfg = call_recipe(session, function, decisions or [], _given(session, launch))
+                    # What a program handed to a trainer, and how, is not on the heap.
+                    mark = recipes.keep(key if session.handed.config is None else None, mark, cfg)
+                condition = _condition(session) if machine.path_taken else None
+            machine.phase, machine.go_on = PHASE_OVERRIDE, False
+            skipped = apply_overrides(session, cfg, launch) if launch.spec is None else _apply_spec(session, cfg, launch)
+            if launch.spec is not None:
+                span = launch.spec.recipe_span or launch.spec.span or span
+            elif launch.place is not None and (span is None or not session.in_project(span.path)):
+                span = launch.place
+            apply_set(session, cfg, launch)
+            resolved = ResolvedLaunch(session, cfg, launch.name, span, world.env_known)
+            resolved.skipped = (*session.handed.skipped, *skipped)
+            resolved.body = body
+            if launch.spec is not None:
+                resolved.exports = {key: given.span for key, given in launch.spec.env.items() if given.span is not None}
+            resolved.condition = condition
+        except BudgetExceeded as error:  # also where its file has used up its time before this launch began
+            raise CannotEvaluate(f"the launch was not evaluated to its end: {error}", span or launch.place) from None
         yield resolved
     finally:
         recipes.open -= 1

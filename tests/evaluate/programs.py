@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from evaluate_kit import UNKNOWN, Failed
+from .evaluate_kit import UNKNOWN, Failed
 
 STUB = """
 from dataclasses import dataclass, field

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from constructs import STATEMENTS, TOPS, USES, parts
-from programs import Source, Writer, _Scope
+from .constructs import STATEMENTS, TOPS, USES, parts
+from .programs import Source, Writer, _Scope
 
 _TOPS = parts(TOPS)
 _STATEMENTS = parts(STATEMENTS)

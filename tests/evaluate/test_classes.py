@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 import types
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from evaluate_kit import UNKNOWN, Failed, Program, plain, run, unknown
+from .evaluate_kit import UNKNOWN, Failed, Program, plain, run, unknown
 
 CASES = {
     "class attributes and instances": ("class A:\n x = 1\n def __init__(self): self.y = self.x + 1\n", "a = A(); A.x = 5; return a.x, a.y", (5, 2)),

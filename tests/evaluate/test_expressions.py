@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from evaluate_kit import UNKNOWN, Failed, run, unknown
+from .evaluate_kit import UNKNOWN, Failed, run, unknown
 
 EXACT = [
     "1 + 2 * 3 - 4 // 3 % 2", "7 / 2", "2 ** 10", "-3 // 2", "5 & 3 | 8 ^ 1", "1 << 4 >> 1", "~5", "-True", "0.1 + 0.2", "1e3",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from evaluate_kit import UNKNOWN, Failed, Program, lines, plain, run
-
 from mblint.evaluate.world import World
+
+from .evaluate_kit import UNKNOWN, Failed, Program, lines, plain, run
 
 
 def f(body: str, head: str = "", **modules: str) -> Any:

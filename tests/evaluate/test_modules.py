@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from evaluate_kit import UNKNOWN, Failed, Program, run
 
 from mblint.evaluate.modules import SourceError
 from mblint.evaluate.source import parse_source
 from mblint.evaluate.values import External
 from mblint.evaluate.world import World
+
+from .evaluate_kit import UNKNOWN, Failed, Program, run
 
 IMPORTS = {
     "module": ("import other\ndef f(): return other.X", {"other": "X = 1"}, 1),

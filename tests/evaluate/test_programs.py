@@ -11,23 +11,20 @@ import copy
 import os
 import random
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
-from evaluate_kit import UNKNOWN, Failed, Program, plain, unknown
-from programs import STUB, Source, Writer, differences, hidden_value, run_real
-from programs_wide import WideWriter
-
 from mblint.evaluate.budget import Limits
 from mblint.evaluate.errors import BudgetExceeded, Raised
 from mblint.evaluate.machine import exception_name, exception_text
 from mblint.evaluate.unknown import unknowns_made
+
+from .evaluate_kit import UNKNOWN, Failed, Program, plain, unknown
+from .programs import STUB, Source, Writer, differences, hidden_value, run_real
+from .programs_wide import WideWriter
 
 COUNT = int(os.environ.get("MBLINT_PROGRAMS", "500"))
 COMPLETIONS = 4
@@ -96,7 +93,7 @@ def test_claims_are_what_python_does(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_most_of_a_program_is_known(seed: int) -> None:
     """A claim can only be wrong where one is made: nearly all values of programs without hidden parameters are known."""
-    from programs import count_known
+    from .programs import count_known
 
     known = total = 0
     for number in range(25):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from evaluate_kit import UNKNOWN, Failed, Program, run, unknown
+from .evaluate_kit import UNKNOWN, Failed, Program, run, unknown
 
 CASES = {
     "chained assignment": ("a = b = 3\n return a, b", (3, 3)),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from evaluate_kit import UNKNOWN, Failed, Program, lines, plain, run, unknown
+from .evaluate_kit import UNKNOWN, Failed, Program, lines, plain, run, unknown
 
 HEAD = """
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Fuzzes the readers and the expression parser: `python tests/fuzz/harness.py TARGET [SECONDS]`.
+"""Fuzzes the readers and the expression parser: `python -m tests.fuzz.harness TARGET [SECONDS]`.
 
 With atheris installed it is guided by coverage (`pip install atheris`); without it, inputs are random changes of seeds. A
 target may refuse its input with the errors that it documents; anything else, and an input that takes seconds, is a defect.
@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "hostile"))
-from texts import SHELL, YAML
+from ..hostile.texts import SHELL, YAML
 
 SLOW = 5.0
 """Seconds of processor time after which an input counts as a defect."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from harness import SLOW, TARGETS, fuzz
+from .harness import SLOW, TARGETS, fuzz
 
 FOUND: list[tuple[str, bytes]] = [
     ("yaml", b"model:\n  a: !!timestamp x\n"),

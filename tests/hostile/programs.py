@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit import HEAD, recipe
+from .kit import HEAD, recipe
 
 
 def _chain(depth: int, left: str, inner: str, right: str) -> str:

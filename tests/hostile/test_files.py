@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from kit import GOOD, GOOD_RULE, assert_sound, check, environment, run, write
-from texts import NAMES
+from .kit import GOOD, GOOD_RULE, assert_sound, check, environment, run, write
+from .texts import NAMES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="names and files of POSIX systems")
 

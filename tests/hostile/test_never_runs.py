@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from kit import GOOD, environment, write
-from programs import BODIES, VALUES, body_module, value_module
-from texts import SHELL, YAML
-
 import mblint
+
+from .kit import GOOD, environment, write
+from .programs import BODIES, VALUES, body_module, value_module
+from .texts import SHELL, YAML
 
 PACKAGE = Path(mblint.__file__).parent
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "execfile", "input", "breakpoint"}

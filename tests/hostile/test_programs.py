@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from kit import GOOD_RULE, SECONDS, Outcome, assert_sound, check, write
-from programs import BODIES, MODULES, VALUES, body_module, value_module
+from .kit import GOOD_RULE, SECONDS, Outcome, assert_sound, check, write
+from .programs import BODIES, MODULES, VALUES, body_module, value_module
 
 GROUP = 6
 SLOW = {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from kit import GOOD_RULE, assert_sound, check, run, write
-from texts import LAUNCHES, SETTINGS, SHELL, YAML
+from .kit import GOOD_RULE, assert_sound, check, run, write
+from .texts import LAUNCHES, SETTINGS, SHELL, YAML
 
 GROUP = 6
 REFUSED = (

@@ -27,8 +27,7 @@ from mblint.launch.providers import install
 from mblint.upstream.models import ModelSource, shipped_models
 from mblint.upstream.transformers import TABLES, class_table
 
-sys.path.insert(0, str(Path(__file__).parent))
-from recorded_data import NEEDLESS
+from .recorded_data import NEEDLESS
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).parents[1] / "data" / "providers"

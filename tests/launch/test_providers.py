@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from mblint.evaluate.values import Instance
 from mblint.upstream.models import ModelSource
 from mblint.upstream.transformers import table_for
 
-sys.path.insert(0, str(Path(__file__).parent))
-from provider_machine import Bench, same, values
-from recorded_data import PARTS, expand_providers
+from .provider_machine import Bench, same, values
+from .recorded_data import PARTS, expand_providers
 
 DATA = Path(__file__).parents[1] / "data" / "providers"
 RELEASES = {"0.6.2": 0.995, "0.5.1": 0.995, "0.4.2": 0.995, "0.3.1": 0.975}
