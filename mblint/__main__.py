@@ -17,7 +17,9 @@ def main() -> int:
         print("\n".join(short_lines()))
         return 0
     from mblint.cli.main import main as run
+    from mblint.garbage import collect_rarely
 
+    collect_rarely()
     return run(sys.argv[1:])
 
 

@@ -44,7 +44,7 @@ def with_edits(verdict: Verdict, text_of: TextOf, safe_only: bool = False) -> tu
 
 
 def _written(fix: Fix, ways: Iterator[Fix]) -> Fix:
-    return fix if fix.edits else next(ways, replace(fix, by_hand=True))
+    return fix if fix.edits or fix.by_hand else next(ways, replace(fix, by_hand=True))
 
 
 def plans(fix: Fix, inputs: FixInputs, text_of: TextOf) -> Iterator[Fix]:

@@ -22,6 +22,7 @@ from mblint.launch.lines import read_launches
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 from mblint.read.span import Span
+from mblint.reporting import Sources
 from mblint.ruleset.load import load_rules
 from mblint.selection import Selection
 from mblint.workers import spread
@@ -193,8 +194,10 @@ def check_paths(
     }
     missing = [index for index in range(len(launches)) if index not in judged]
 
+    sources = Sources(checker.session)
+
     def work(index: int) -> Verdict | None:
-        return judged_one(checker, launches[index])
+        return written(judged_one(checker, launches[index]), sources)
 
     if results is not None:
         made = dict(zip(missing, results.spread(missing, work, args.jobs), strict=True))
@@ -216,6 +219,15 @@ def check_paths(
 def judged_one(checker: Checker, launch: Launch) -> Verdict | None:
     """The verdict of a launch; None for a function that only looked like a recipe."""
     return checker.judge_launch(launch, launch.id) if launch.spec is not None else checker.judge_recipe(launch.recipe or "", launch)
+
+
+def written(verdict: Verdict | None, sources: Sources) -> Verdict | None:
+    """The verdict with the edits of those fixes that `--fix` would apply: whether there are any is told in every report."""
+    if verdict is None or verdict.fix_inputs is None or not any(finding.fixes for finding in verdict.findings):
+        return verdict
+    from mblint.fixing import with_edits  # what edits texts, where there is something to edit
+
+    return replace(verdict, findings=with_edits(verdict, sources, safe_only=True))
 
 
 def results_of(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> Results | None:

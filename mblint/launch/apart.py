@@ -30,8 +30,10 @@ class Entry:
 class Memory:
     """Results by key. One that asked for environment variables holds while these are the same."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, most: int | None = None) -> None:
+        """`most`: how many keys are kept, the newest (None: all)."""
         self.machine = machine
+        self.most = most
         self.held: dict[Any, list[Entry]] = {}
 
     def results(self, key: Any) -> list[Instance]:
@@ -66,7 +68,14 @@ class Memory:
         if pure and not shared:
             entry = Entry(result, watched, facts.env_known, unknowns_made() != made)
             self.held.setdefault(key, []).append(entry)
+            if self.most is not None and len(self.held) > self.most:
+                del self.held[next(iter(self.held))]
         return result
+
+    def drop(self, unwanted: Callable[[Any], bool]) -> None:
+        """Forget the results of these keys."""
+        for key in [key for key in self.held if unwanted(key)]:
+            del self.held[key]
 
     def _apart(self, compute: Callable[[], Any]) -> tuple[Any, bool]:
         """(result, whether only new objects were changed) of `compute`, run outside phases and handlers."""

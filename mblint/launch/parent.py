@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from mblint.evaluate.values import FunctionValue
+from mblint.evaluate.unknown import Unknown
+from mblint.evaluate.values import FunctionValue, Instance
 from mblint.launch.naming import gpu_of, world_size_of
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import CannotEvaluate, call_recipe, definition, find_recipe
@@ -15,7 +16,7 @@ from mblint.launch.session import Session
 def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedLaunch | None:
     """The recipe that a recipe starts from: the first public function it calls that returns a ConfigContainer.
 
-    Evaluated without arguments, as it would be launched; it stays on the heap as long as the child.
+    Evaluated without arguments, as it would be launched, and apart from the child: many recipes start from the same one.
     """
     function = find_recipe(session, recipe)
     if not isinstance(function, FunctionValue):
@@ -27,20 +28,42 @@ def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedL
             continue
         if not value.name.endswith("_config") and "ConfigContainer" not in _returns(value):
             continue
-        machine = session.machine
-        saved = (machine.phase, machine.go_on, machine.path_taken)
+        cfg = _config_of(session, value)
+        if cfg is None:
+            continue
         world = session.world
         size, gpu = world.world_size, world.gpu
+        world.world_size, world.gpu = world_size_of(value.name), gpu_of(value.name)
         try:
-            cfg = call_recipe(session, value, [])
-            world.world_size, world.gpu = world_size_of(value.name), gpu_of(value.name)
             return ResolvedLaunch(session, cfg, f"{value.module.name}:{value.name}", definition(session, value), child.env_known)
-        except CannotEvaluate:
-            continue
         finally:
-            machine.phase, machine.go_on, machine.path_taken = saved
             world.world_size, world.gpu = size, gpu
     return None
+
+
+def _config_of(session: Session, function: FunctionValue) -> Instance | None:
+    """What a recipe returns here; None where it cannot be evaluated. Remembered as long as its sources are the same."""
+    machine, world = session.machine, session.world
+
+    def compute() -> Any:
+        taken, depth = machine.path_taken, machine.depth
+        try:
+            return call_recipe(session, function, [])
+        except CannotEvaluate as problem:
+            return Unknown(problem.message)
+        finally:
+            machine.path_taken, machine.depth = taken, depth
+
+    if world.argv is not None or session.handed.config is not None:
+        phase, go_on = machine.phase, machine.go_on
+        try:
+            cfg = compute()
+        finally:
+            machine.phase, machine.go_on = phase, go_on
+    else:
+        module = function.module
+        cfg = session.parents.get((module.path, module.name, function.name, world.world_size, world.gpu), compute)
+    return cfg if isinstance(cfg, Instance) and cfg.cls is not None else None
 
 
 def _called_names(node: ast.AST) -> tuple[ast.Name | ast.Attribute, ...]:

@@ -18,7 +18,9 @@ from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import Module, ModuleTable
 from mblint.evaluate.values import FunctionValue
 from mblint.evaluate.world import World
+from mblint.garbage import collect_rarely
 from mblint.launch import providers, tokenizers
+from mblint.launch.apart import Memory
 from mblint.launch.entry import Handed
 from mblint.launch.held import HeldRecipe
 from mblint.upstream.locate import Upstream
@@ -78,6 +80,8 @@ class Session:
             self.versions["bridge"] = upstream.bridge
         if upstream.core:
             self.versions["core"] = upstream.core
+        self.parents = Memory(machine, most=32)
+        """The configs that other recipes start from."""
         self.handed = Handed()
         self.handed.install(machine)
         self.program_folders: list[str] = []
@@ -164,6 +168,7 @@ class Session:
         """Evaluate the project with these texts in place of its files (absolute path -> decoded text); an empty mapping
         goes back to the files. What was learned of upstream stays."""
         self.recipes.release()
+        self.parents.drop(lambda key: self.in_project(key[0]))
         self.modules.overlay = dict(texts)
         self.modules.overlay_folders = {folder for path, text in texts.items() if text is not None for folder in _folders_of(path)}
         self.modules.drop(self.in_project)
@@ -228,9 +233,7 @@ def with_deep_stack(work: Callable[[], T]) -> T:
             failed.append(error)
 
     limit, size = sys.getrecursionlimit(), threading.stack_size()
-    collected = gc.get_threshold()
-    # Closures and values live as long as the run: looking through them again and again for cycles is half of its time.
-    gc.set_threshold(200_000, 20, 100)
+    collected = collect_rarely()
     sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
     threading.stack_size(STACK_BYTES)
     try:

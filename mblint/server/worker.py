@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import heapq
 import itertools
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from mblint.garbage import collect_rarely
 from mblint.launch.session import RECURSION_LIMIT, STACK_BYTES
 
 T = TypeVar("T")
@@ -70,8 +70,7 @@ class Worker:
 
     def _run(self) -> None:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
-        # As for a single run: values live long, and looking through them for cycles takes half of the time.
-        gc.set_threshold(200_000, 20, 100)
+        collect_rarely()
         while True:
             with self._ready:
                 while not self._jobs and not self._closed:
