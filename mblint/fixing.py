@@ -1,4 +1,4 @@
-"""Fixes as text: plans their edits, proves them by judging the edited files again, and applies them."""
+"""Fixes of one file: proves their edits by judging the edited file again, and applies them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from pathlib import Path
 
 from mblint.checker import Checker, FixInputs, Verdict
 from mblint.evaluate.modules import SourceError
-from mblint.evaluate.unknown import Absent
 from mblint.findings import Finding, Fix
 from mblint.fingerprint import Identity, identity
-from mblint.fix.layers import weaker
-from mblint.fix.plan import plan_fix
+from mblint.fix.edits import TextOf, plans, written_down
 from mblint.fix.prove import FixRun, Judged, fix_all, offer
 from mblint.fix.scope import Scope
 from mblint.fix.write import decode
@@ -23,50 +21,8 @@ from mblint.launch.session import Session
 Complete = Callable[[Launch], Launch]
 """Adds to a launch what the command line and the settings say of every one."""
 
-TextOf = Callable[[str], str | None]
-
 Shown = Callable[[Sequence[Finding], TextOf], Sequence[Finding]]
 """Those of the findings that nothing holds back: no comment, no setting, no baseline."""
-
-
-def with_edits(verdict: Verdict, text_of: TextOf, safe_only: bool = False) -> tuple[Finding, ...]:
-    """The findings of a verdict, their fixes as text edits. With `safe_only` those alone that `--fix` would apply unasked."""
-    inputs = verdict.fix_inputs
-    if inputs is None:
-        return verdict.findings
-    found = []
-    for finding in verdict.findings:
-        wanted = not safe_only or (len(finding.fixes) == 1 and finding.fixes[0].safety == "safe")
-        if finding.fixes and wanted:
-            finding = replace(finding, fixes=tuple(_written(fix, plans(fix, inputs, text_of)) for fix in finding.fixes))
-        found.append(finding)
-    return tuple(found)
-
-
-def _written(fix: Fix, ways: Iterator[Fix]) -> Fix:
-    return fix if fix.edits or fix.by_hand else next(ways, replace(fix, by_hand=True))
-
-
-def plans(fix: Fix, inputs: FixInputs, text_of: TextOf) -> Iterator[Fix]:
-    """The ways to write a fix down, best first: what a launch of its own sets is changed there, all else in its recipe."""
-
-    def plan(function: bool, count: int, at_end: bool) -> Fix | None:
-        layers = ways[count] if count >= 0 else ()
-        done = plan_fix(
-            fix, inputs.writes, text_of, inputs.function if function else None,
-            hints=inputs.hints, layers=layers, at_end=at_end, env_missing=inputs.env_missing,
-        )  # fmt: skip
-        return done if isinstance(done, Fix) else None
-
-    ways = list(weaker(inputs.layers))
-    beside = [(False, index, at_end) for index in range(len(ways)) for at_end in (False, True)]
-    inside = [(True, 0 if ways else -1, at_end) for at_end in (False, True)] if inputs.function is not None else []
-    seen = []
-    for way in [*beside, *inside] if inputs.described else [*inside, *beside]:
-        planned = plan(*way)
-        if planned is not None and planned.edits not in seen:
-            seen.append(planned.edits)
-            yield planned
 
 
 class FileFixer:
@@ -164,7 +120,7 @@ class FileFixer:
         fixes = []
         for fix in finding.fixes:
             ways = plans(fix, inputs, text_of)
-            fixes.append(_written(fix, ways))
+            fixes.append(written_down(fix, ways))
             if fixes[-1].edits:
                 self.plans[identity(finding), fix.title, text_of(self.path)] = ways
         return replace(finding, fixes=tuple(fixes))
@@ -192,4 +148,4 @@ class FileFixer:
         return all(edit.span.path == self.path for edit in fix.edits)
 
 
-__all__ = ["Absent", "FileFixer", "with_edits"]
+__all__ = ["FileFixer"]

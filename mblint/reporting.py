@@ -12,6 +12,7 @@ from typing import Any
 from mblint import __version__
 from mblint.checker import Checked, Verdict
 from mblint.findings import Finding
+from mblint.fix.edits import with_edits
 from mblint.launch.session import Session
 from mblint.report.model import CheckedLaunch, Doubt, Report, RuleText, Started
 from mblint.ruleset.pages import page_urls
@@ -67,12 +68,7 @@ def build_report(
     pages = page_urls(rules, docs_url)
     findings = list(checked.file_findings)
     for verdict in checked.verdicts:
-        if verdict.fix_inputs is not None and any(finding.fixes for finding in verdict.findings):
-            from mblint.fixing import with_edits  # what edits texts, where there is something to edit
-
-            findings += with_edits(verdict, source, safe_only=not edits)
-        else:
-            findings += verdict.findings
+        findings += with_edits(verdict, source, safe_only=not edits)
     findings = [finding for finding in findings if not _ignored(finding, per_file_ignores or {}, root)]
     names = {rule.id: rule.name for rule in rules}
     undecided = {(doubt.rule, verdict.span.path) for verdict in checked.verdicts if verdict.span is not None for doubt in verdict.undecided}

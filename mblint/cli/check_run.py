@@ -18,6 +18,7 @@ from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
 from mblint.files import launch_files, may_concern, source_files
 from mblint.findings import SEVERITY_ORDER, Finding
+from mblint.fix.edits import with_edits
 from mblint.launch.lines import read_launches
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
@@ -223,11 +224,7 @@ def judged_one(checker: Checker, launch: Launch) -> Verdict | None:
 
 def written(verdict: Verdict | None, sources: Sources) -> Verdict | None:
     """The verdict with the edits of those fixes that `--fix` would apply: whether there are any is told in every report."""
-    if verdict is None or verdict.fix_inputs is None or not any(finding.fixes for finding in verdict.findings):
-        return verdict
-    from mblint.fixing import with_edits  # what edits texts, where there is something to edit
-
-    return replace(verdict, findings=with_edits(verdict, sources, safe_only=True))
+    return None if verdict is None else replace(verdict, findings=with_edits(verdict, sources, safe_only=True))
 
 
 def results_of(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> Results | None:

@@ -16,10 +16,11 @@ from mblint.evaluate.modules import Module
 from mblint.files import is_launch_file
 from mblint.findings import Finding, TextEdit
 from mblint.fix.apply import apply_edits, unified_diff
+from mblint.fix.edits import with_edits
 from mblint.fix.prove import FixRun
 from mblint.fix.scope import Scope, dependents, reached
 from mblint.fix.write import NewText, read_source, write_files
-from mblint.fixing import FileFixer, with_edits
+from mblint.fixing import FileFixer
 from mblint.launch.run import Launch
 from mblint.launch.session import with_deep_stack
 from mblint.report.model import count_of

@@ -11,8 +11,8 @@ from mblint.checker import Checked, Checker
 from mblint.cli.fix_run import fixable_files, fixer_of, scope_of
 from mblint.findings import Finding, Fix
 from mblint.fingerprint import Identity, identity
+from mblint.fix.edits import with_edits
 from mblint.fix.scope import Scope, dependents, reached
-from mblint.fixing import with_edits
 from mblint.launch.session import with_deep_stack
 from mblint.reporting import Sources
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from mblint.checker import FixInputs, fix_inputs, judged
 from mblint.evaluate.modules import SourceError
 from mblint.findings import Finding, Fix
+from mblint.fix.edits import plans
 from mblint.fix.prove import Judged, Proof, prove
-from mblint.fixing import plans
 from mblint.launch.run import Launch
 from mblint.reporting import Sources
 from mblint.server.judging import FileState, Round, judge_launch_file, judge_python

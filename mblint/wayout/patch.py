@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mblint.checker import Checker, FixInputs, fix_inputs
 from mblint.findings import Finding, Fix
 from mblint.fix.apply import EditConflict, apply_all
-from mblint.fixing import plans
+from mblint.fix.edits import plans
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch
 from mblint.wayout.candidates import Candidate
