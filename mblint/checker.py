@@ -193,9 +193,10 @@ class Checker:
 
     def _run_path(self, launch: Launch, resolved: ResolvedLaunch) -> None:
         resolved.remember_written()
-        resolved.path = launch_path.run_path(self.session, resolved.cfg)
         if launch.recipe is not None:
-            resolved.find_parent = lambda: parent_of(self.session, launch.recipe or "", resolved)
+            # Before the launch path changes what modules hold: what it starts from is remembered for other launches.
+            resolved.parent = parent_of(self.session, launch.recipe, resolved)
+        resolved.path = launch_path.run_path(self.session, resolved.cfg)
 
     def _judged(self, launch: Launch, id_: str, resolved: ResolvedLaunch, observe: Callable[[ResolvedLaunch], None] | None) -> Verdict:
         """Judge a launch that is on the heap, its path behind it."""

@@ -46,13 +46,13 @@ def _config_of(session: Session, function: FunctionValue) -> Instance | None:
     machine, world = session.machine, session.world
 
     def compute() -> Any:
-        taken, depth = machine.path_taken, machine.depth
+        taken, depth, owner = machine.path_taken, machine.depth, machine.owner
         try:
             return call_recipe(session, function, [])
         except CannotEvaluate as problem:
             return Unknown(problem.message)
         finally:
-            machine.path_taken, machine.depth = taken, depth
+            machine.path_taken, machine.depth, machine.owner = taken, depth, owner
 
     if world.argv is not None or session.handed.config is not None:
         phase, go_on = machine.phase, machine.go_on

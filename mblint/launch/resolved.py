@@ -55,7 +55,6 @@ class ResolvedLaunch:
         """The same launch at the base of the change under review (a FrozenLaunch), if there is one."""
         self.words: Callable[[str], str] | None = None
         """What the change says of itself where it touches a file: messages of its commits, the branch's name."""
-        self.find_parent: Callable[[], ResolvedLaunch | None] | None = None
         self.exports: Mapping[str, Span] = {}
         """Where the launcher exports variables of the environment, by their names."""
         self.skipped: tuple[Any, ...] = ()
@@ -64,17 +63,10 @@ class ResolvedLaunch:
         """In words, the outcome of branches on unknown values that leads to this config."""
         self._before: dict[str, Any] | None = None
         self._env: dict[str, Any] | None = None
-        self._parent: ResolvedLaunch | None = None
+        self.parent: ResolvedLaunch | None = None
+        """The launch of the recipe that this one starts from, as it was written."""
         self.path: Any = None
         """The outcome of the launch path, once it has run."""
-
-    @property
-    def parent(self) -> ResolvedLaunch | None:
-        """The launch of the recipe that this one starts from, as it was written; evaluated when first asked for."""
-        if self.find_parent is not None:
-            find, self.find_parent = self.find_parent, None
-            self._parent = find()
-        return self._parent
 
     # --- values --------------------------------------------------------------------------------------------------
 
