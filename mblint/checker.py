@@ -5,7 +5,7 @@ This is where the parts meet: discovery, evaluation, the launch path, the judges
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -75,6 +75,8 @@ class Verdict:
     """The script or YAML file's description of it."""
     memory: MemoryLine | None = None
     """What the fullest GPU needs, where it was estimated on the way and the GPU's capacity is known."""
+    unproven: frozenset[int] = frozenset()
+    """Which of the findings have fixes that are still to be proven."""
 
 
 @dataclass
@@ -123,6 +125,8 @@ class Checker:
         self.fixes = fixes
         self.lone_proven = True
         """Whether a finding's only fix is proven by value; not where its edits are going to be proven anyway."""
+        self.later = False
+        """Whether proofs are left to `prove`, which is told whose fixes will be seen."""
         self.select = select or (lambda rule, name: True)
         self.all_rules = list(rules)
         chosen = [rule for rule in rules if self.select(rule.id, rule.name)]
@@ -139,17 +143,21 @@ class Checker:
         """Evaluate one launch and judge it; what goes wrong becomes a finding."""
         if self.review is not None:
             self.review.ensure(self, [launch])
-        verdicts: list[Verdict] = []
+        found: list[tuple[list[bool], Verdict]] = []
         problems: list[CannotEvaluate] = []
         ways = Ways()
         try:
             for decisions, taken in ways:
                 try:
                     judged = self._judge_way(launch, id_, decisions, observe, taken=taken)
-                    verdicts.append(self._proven(launch, decisions, self._marked(launch, judged)))
+                    found.append((decisions, self._marked(launch, judged)))
                 except CannotEvaluate as problem:
                     problems.append(problem)
                     ways.fail()
+            if self.later and len(found) == 1 and not problems and not ways.open:
+                verdicts = [_unproven(found[0][1])]
+            else:
+                verdicts = [self._proven(launch, decisions, judged) for decisions, judged in found]
         except UserError:
             raise
         except Exception as error:
@@ -262,13 +270,27 @@ class Checker:
         """The verdict with those findings marked that the base of a change had too, if that is asked for."""
         return self.review.marked(launch, verdict) if self.review is not None and self.review.judged else verdict
 
-    def _proven(self, launch: Launch, decisions: list[bool], verdict: Verdict) -> Verdict:
-        """The verdict with those fixes only that make their finding go away and bring nothing new of its weight."""
+    def prove(self, launch: Launch, verdict: Verdict, wanted: Collection[int]) -> Verdict:
+        """The verdict with the fixes of these findings proven, as `judge_launch` does it unless that was left for later."""
+        try:
+            proven = self._proven(launch, [], verdict, wanted)
+        except UserError:
+            raise
+        except Exception as error:
+            return self._crashed(launch, verdict.id, error)
+        return replace(proven, unproven=verdict.unproven - frozenset(wanted))
+
+    def _proven(self, launch: Launch, decisions: list[bool], verdict: Verdict, wanted: Collection[int] | None = None) -> Verdict:
+        """The verdict with those fixes only that make their finding go away and bring nothing new of its weight; the others
+        stay as they are where only some findings are `wanted`."""
         if self.fixes == "none" or not any(finding.fixes for finding in verdict.findings):
             return verdict
         before = judged(verdict)
         findings = []
-        for finding in verdict.findings:
+        for index, finding in enumerate(verdict.findings):
+            if wanted is not None and index not in wanted:
+                findings.append(finding)
+                continue
             if finding.older:
                 findings.append(replace(finding, fixes=()))  # not to be shown
                 continue
@@ -330,6 +352,11 @@ class Checker:
         except CannotEvaluate:
             return verdict
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
+
+
+def _unproven(verdict: Verdict) -> Verdict:
+    """The verdict, its fixes as the rules gave them."""
+    return replace(verdict, unproven=frozenset(index for index, finding in enumerate(verdict.findings) if finding.fixes))
 
 
 def memory_line(view: View, launch: str) -> MemoryLine | None:

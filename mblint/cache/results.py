@@ -29,6 +29,8 @@ class Remembered:
 
     recipes: tuple[str, ...]
     results: Mapping[str, Any]
+    paths: frozenset[str] = frozenset()
+    """What an earlier run found that they depend on."""
 
 
 class Results:
@@ -62,7 +64,7 @@ class Results:
         states, recipes, results = held
         if not isinstance(states, dict) or not self.states.same(states):
             return None
-        return Remembered(recipes, results)
+        return Remembered(recipes, results, frozenset(states))
 
     def named(self, names: Iterable[str]) -> dict[str, Any]:
         """What is known of recipes by `module:function`, where the module's file is found at once."""
@@ -85,11 +87,12 @@ class Results:
             path = self._file_of(name)
             if path is not None:
                 by_file.setdefault(path, {})[name] = result
+        kept = []
         for path, results in by_file.items():
             before = self.find(Path(path))
             together = {**before.results, **results} if before is not None else results
-            by_file[path] = together
-        self.keep([(path, Remembered(tuple(together), together)) for path, together in by_file.items()])
+            kept.append((path, Remembered(tuple(together), together, before.paths if before is not None else frozenset())))
+        self.keep(kept)
 
     def _file_of(self, name: str) -> str | None:
         """The file of the module in `module:function`, if one of the roots has it."""
@@ -108,7 +111,7 @@ class Results:
         hidden = self.loaded - {file for files, _ in reached.values() for file in files}
         for path, remembered in found:
             files, absent = reached[path]
-            states = self.states.record(files | absent | hidden | self.consulted)
+            states = self.states.record(files | absent | hidden | self.consulted | remembered.paths)
             try:
                 self.store.put(self._name(path), encode((states, remembered.recipes, dict(remembered.results))))
             except NotPlain:

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,13 +23,14 @@ from mblint.launch.lines import read_launches
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 from mblint.read.span import Span
+from mblint.report.model import group_of
 from mblint.reporting import Sources
 from mblint.ruleset.load import load_rules
 from mblint.selection import Selection
 from mblint.workers import spread
 
 if TYPE_CHECKING:
-    from mblint.cache.results import Results
+    from mblint.cache.results import Remembered, Results
     from mblint.review.base import Review
     from mblint.settings_file import Loaded
 
@@ -64,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
 
 WITH_EDITS = frozenset({"json", "sarif", "rdjson"})
 """Formats that spell fixes out as text edits."""
+ONE_BY_ONE = WITH_EDITS | {"junit"}
+"""Formats that show the fixes of every launch."""
 
 
 def wants_edits(args: argparse.Namespace) -> bool:
@@ -123,6 +126,8 @@ class Collected:
     problems: list[Finding] = field(default_factory=list)
     remembered: dict[str, Any] = field(default_factory=dict)
     """Verdicts of an earlier run that still hold, by recipe."""
+    known: list[tuple[str, Remembered]] = field(default_factory=list)
+    """Files (real paths) with such."""
     fresh: list[tuple[str, list[str]]] = field(default_factory=list)
     """Files (real paths) without such, and their recipes."""
     described: list[tuple[str, Launch]] = field(default_factory=list)
@@ -149,7 +154,9 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
         found.files.append(path)
         held = results.find(path) if results is not None else None
         if held is not None:
-            session.place(os.path.realpath(path))
+            real = os.path.realpath(path)
+            session.place(real)
+            found.known.append((real, held))
             found.remembered.update(held.results)
             names += held.recipes
             continue
@@ -195,26 +202,80 @@ def check_paths(
     }
     missing = [index for index in range(len(launches)) if index not in judged]
 
+    checker.later = review is None  # who sees which fixes is known when all launches are judged
     sources = Sources(checker.session)
 
-    def work(index: int) -> Verdict | None:
+    def judge(index: int) -> Verdict | None:
         return written(judged_one(checker, launches[index]), sources)
 
-    if results is not None:
-        made = dict(zip(missing, results.spread(missing, work, args.jobs), strict=True))
-        judged.update({index: verdict for index, (verdict, _) in made.items()})
-        remember(results, found, {index for index, (_, lasts) in made.items() if lasts}, judged)
-    else:
+    lasting: set[int] = set()
+
+    def spread_over(indexes: Sequence[int], work: Callable[[int], Verdict | None]) -> None:
+        if results is not None:
+            made = dict(zip(indexes, results.spread(indexes, work, args.jobs), strict=True))
+            judged.update({index: verdict for index, (verdict, _) in made.items()})
+            lasting.difference_update(made)
+            lasting.update(index for index, (_, lasts) in made.items() if lasts)
+            return
 
         def part(indexes: Sequence[int]) -> list[Verdict | None]:
             if review is not None:
                 review.ensure(checker, [launches[index] for index in indexes])
             return [work(index) for index in indexes]
 
-        judged.update(zip(missing, spread(missing, part, args.jobs), strict=True))
+        judged.update(zip(indexes, spread(indexes, part, args.jobs), strict=True))
+
+    lasting.update(judged)
+    spread_over(missing, judge)
+    wanted = to_prove(judged, all_of_them=sees_every_fix(args, loaded, checker))
+
+    def prove(index: int) -> Verdict | None:
+        verdict = judged[index]
+        assert verdict is not None
+        return written(checker.prove(launches[index], verdict, wanted[index]), sources)
+
+    spread_over(sorted(wanted), prove)
+    checker.later = False
+    if results is not None:
+        remember(results, found, lasting, judged, {launches[index].recipe for index in wanted})
+    judged = {index: seen(verdict) for index, verdict in judged.items()}
     checked.verdicts = [verdict for index in range(len(launches)) if (verdict := judged[index]) is not None]
     checked.files = len(found.files)
     return checked, found.files
+
+
+def sees_every_fix(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> bool:
+    """Whether the fixes of every launch are seen, not only those of one among the launches that a finding is the same for."""
+    from mblint.cli.adopt_run import known_findings
+
+    formats = {args.format, *(name for name, _ in args.output)}
+    applies = args.fix or args.fix_only or args.diff
+    return bool(formats & ONE_BY_ONE or applies or known_findings(args, loaded, checker) is not None)
+
+
+def to_prove(judged: Mapping[int, Verdict | None], all_of_them: bool) -> dict[int, set[int]]:
+    """The findings, by launch, whose fixes are still to be proven: with `all_of_them` every one, else one of each group."""
+    first: dict[Any, tuple[str, int, int]] = {}
+    for index, verdict in judged.items():
+        for position, finding in enumerate(verdict.findings if verdict is not None else ()):
+            place = (finding.launch or "", index, position)
+            group = group_of(finding) if not all_of_them else place
+            if group not in first or place < first[group]:
+                first[group] = place
+    wanted: dict[int, set[int]] = {}
+    for _, index, position in first.values():
+        verdict = judged[index]
+        if verdict is not None and position in verdict.unproven:
+            wanted.setdefault(index, set()).add(position)
+    return wanted
+
+
+def seen(verdict: Verdict | None) -> Verdict | None:
+    """The verdict as reports show it: without fixes that nobody proved."""
+    if verdict is None or not verdict.unproven:
+        return verdict
+    findings = (replace(finding, fixes=()) if index in verdict.unproven else finding for index, finding in enumerate(verdict.findings))
+    return replace(verdict, findings=tuple(findings), unproven=frozenset())
 
 
 def judged_one(checker: Checker, launch: Launch) -> Verdict | None:
@@ -239,16 +300,21 @@ def results_of(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> Re
     return Results(checker.session, (replace(settings, cache=True), given, packs))
 
 
-def remember(results: Results, found: Collected, lasting: Collection[int], judged: Mapping[int, Verdict | None]) -> None:
-    """Keep the verdicts of the files that were judged now; `lasting` are the launches that no budget of time ended."""
+def remember(
+    results: Results, found: Collected, lasting: Collection[int], judged: Mapping[int, Verdict | None], changed: Collection[str | None]
+) -> None:
+    """Keep the verdicts of the files that were judged now, and of those in which something was proven now: the recipes in
+    `changed`; `lasting` are the launches that no budget of time ended."""
     from mblint.cache.results import Remembered
 
     kept = []
     index_of = {launch.recipe: index for index, launch in enumerate(found.launches[: found.plain])}
-    for path, recipes in found.fresh:
-        own = {name: index_of[name] for name in recipes}
+    files = [(path, Remembered(tuple(recipes), {})) for path, recipes in found.fresh]
+    files += [(path, held) for path, held in found.known if not set(changed).isdisjoint(held.recipes)]
+    for path, held in files:
+        own = {name: index_of[name] for name in held.recipes}
         if all(index in lasting and not _failed_inside(judged[index]) for index in own.values()):
-            kept.append((path, Remembered(tuple(recipes), {name: judged[index] for name, index in own.items()})))
+            kept.append((path, Remembered(held.recipes, {name: judged[index] for name, index in own.items()}, held.paths)))
     if kept:
         results.keep(kept)
 

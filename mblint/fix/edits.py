@@ -16,12 +16,15 @@ TextOf = Callable[[str], str | None]
 
 
 def with_edits(verdict: Verdict, text_of: TextOf, safe_only: bool = False) -> tuple[Finding, ...]:
-    """The findings of a verdict, their fixes as text edits. With `safe_only` those alone that `--fix` would apply unasked."""
+    """The findings of a verdict, their proven fixes as text edits. With `safe_only` those alone that `--fix` would apply unasked."""
     inputs = verdict.fix_inputs
     if inputs is None:
         return verdict.findings
     found = []
-    for finding in verdict.findings:
+    for index, finding in enumerate(verdict.findings):
+        if index in verdict.unproven:
+            found.append(finding)
+            continue
         wanted = not safe_only or (len(finding.fixes) == 1 and finding.fixes[0].safety == "safe")
         if finding.fixes and wanted:
             finding = replace(finding, fixes=tuple(written_down(fix, plans(fix, inputs, text_of)) for fix in finding.fixes))

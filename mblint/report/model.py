@@ -160,9 +160,7 @@ def groups(report: Report) -> list[Group]:
     """
     together: dict[tuple[object, ...], list[Finding]] = {}
     for finding in ordered(report):
-        same = (finding.rule, finding.severity, finding.message, finding.span, finding.condition)
-        alone = () if finding.span is not None else (finding.launch,)
-        together.setdefault((*same, *alone), []).append(finding)
+        together.setdefault(group_of(finding), []).append(finding)
     found: list[Group] = []
     seen: Counter[str] = Counter()
     for members in together.values():
@@ -171,6 +169,12 @@ def groups(report: Report) -> list[Group]:
         seen[key] += 1
         found.append(Group(members[0], launches, key if seen[key] == 1 else f"{key}:{seen[key]}"))
     return found
+
+
+def group_of(finding: Finding) -> tuple[object, ...]:
+    """Equal for findings that differ in nothing but the launch. The first of a group, by the launch's name, stands for it."""
+    same = (finding.rule, finding.severity, finding.message, finding.span, finding.condition)
+    return (*same, finding.launch) if finding.span is None else same
 
 
 def _group_key(finding: Finding, launches: tuple[str, ...], root: str) -> str:
