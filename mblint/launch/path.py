@@ -81,6 +81,12 @@ def install(session: Session) -> None:
 
     machine.special_functions[f"{GROUPS}.RankGenerator.get_mask"] = mask
 
+    def node(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
+        """The name of the first node of Slurm's list, taken apart letter by letter: nothing of the configuration hangs on it."""
+        return Unknown("the name of a node")
+
+    machine.special_functions["megatron.bridge.utils.slurm_utils._parse_slurm_nodelist"] = node
+
     def group(m: Machine, args: list[Any], kwargs: dict[str, Any], site: Any, frame: Any) -> Any:
         return External("a process group")
 

@@ -61,6 +61,7 @@ class Session:
         self.project = [str(root.resolve()) for root in project]
         roots = list(dict.fromkeys([*self._source_roots(), *(str(root) for root in upstream.roots)]))
         self.upstream_roots = tuple(str(root) for root in upstream.roots)
+        self._in_project: dict[str, bool] = {}
         snapshot = None
         if not upstream.roots:
             from mblint.upstream.snapshot import Snapshot
@@ -106,6 +107,12 @@ class Session:
 
     def in_project(self, path: str) -> bool:
         """Whether a file belongs to what is checked, and not to a library that it uses."""
+        known = self._in_project.get(path)
+        if known is None:
+            known = self._in_project[path] = self._belongs(path)
+        return known
+
+    def _belongs(self, path: str) -> bool:
         if path.startswith(SNAPSHOT_PATH):
             return False
         if any(path.startswith(root + "/") for root in self.upstream_roots):
