@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mblint.checker import Checked, Checker, Verdict, unreadable
 from mblint.cli.common_run import existing, open_session, uses_cache, with_arguments
 from mblint.cli.review_run import mark_older, open_review, prepare
+from mblint.cli.seen_fixes import WITH_EDITS, seen_fixes, sees_every_fix, without_other_fixes
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
 from mblint.files import launch_files, may_concern, source_files
@@ -23,7 +24,6 @@ from mblint.launch.lines import read_launches
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 from mblint.read.span import Span
-from mblint.report.model import group_of
 from mblint.reporting import Sources
 from mblint.ruleset.load import load_rules
 from mblint.selection import Selection
@@ -61,12 +61,6 @@ def run(args: argparse.Namespace) -> int:
 
         checked = with_proven_edits(args, loaded, checker, checked)
     return report(args, loaded, session, checked, checker, files)
-
-
-WITH_EDITS = frozenset({"json", "sarif", "rdjson"})
-"""Formats that spell fixes out as text edits."""
-ONE_BY_ONE = WITH_EDITS | {"junit"}
-"""Formats that show the fixes of every launch."""
 
 
 def wants_edits(args: argparse.Namespace) -> bool:
@@ -208,14 +202,13 @@ def check_paths(
     def judge(index: int) -> Verdict | None:
         return written(judged_one(checker, launches[index]), sources)
 
-    lasting: set[int] = set()
+    late: set[int] = set()
 
     def spread_over(indexes: Sequence[int], work: Callable[[int], Verdict | None]) -> None:
         if results is not None:
             made = dict(zip(indexes, results.spread(indexes, work, args.jobs), strict=True))
             judged.update({index: verdict for index, (verdict, _) in made.items()})
-            lasting.difference_update(made)
-            lasting.update(index for index, (_, lasts) in made.items() if lasts)
+            late.update(index for index, (_, lasts) in made.items() if not lasts)
             return
 
         def part(indexes: Sequence[int]) -> list[Verdict | None]:
@@ -225,9 +218,10 @@ def check_paths(
 
         judged.update(zip(indexes, spread(indexes, part, args.jobs), strict=True))
 
-    lasting.update(judged)
     spread_over(missing, judge)
-    wanted = to_prove(judged, all_of_them=sees_every_fix(args, loaded, checker))
+    seen = seen_fixes(judged, every=review is not None or sees_every_fix(args, loaded, checker))
+    unproven = {index: verdict.unproven & seen[index] for index, verdict in judged.items() if verdict is not None}
+    wanted = {index: positions for index, positions in unproven.items() if positions}
 
     def prove(index: int) -> Verdict | None:
         verdict = judged[index]
@@ -237,45 +231,11 @@ def check_paths(
     spread_over(sorted(wanted), prove)
     checker.later = False
     if results is not None:
-        remember(results, found, lasting, judged, {launches[index].recipe for index in wanted})
-    judged = {index: seen(verdict) for index, verdict in judged.items()}
+        remember(results, found, late, judged, {launches[index].recipe for index in wanted})
+    judged = {index: without_other_fixes(verdict, seen[index]) for index, verdict in judged.items()}
     checked.verdicts = [verdict for index in range(len(launches)) if (verdict := judged[index]) is not None]
     checked.files = len(found.files)
     return checked, found.files
-
-
-def sees_every_fix(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> bool:
-    """Whether the fixes of every launch are seen, not only those of one among the launches that a finding is the same for."""
-    from mblint.cli.adopt_run import known_findings
-
-    formats = {args.format, *(name for name, _ in args.output)}
-    applies = args.fix or args.fix_only or args.diff
-    return bool(formats & ONE_BY_ONE or applies or known_findings(args, loaded, checker) is not None)
-
-
-def to_prove(judged: Mapping[int, Verdict | None], all_of_them: bool) -> dict[int, set[int]]:
-    """The findings, by launch, whose fixes are still to be proven: with `all_of_them` every one, else one of each group."""
-    first: dict[Any, tuple[str, int, int]] = {}
-    for index, verdict in judged.items():
-        for position, finding in enumerate(verdict.findings if verdict is not None else ()):
-            place = (finding.launch or "", index, position)
-            group = group_of(finding) if not all_of_them else place
-            if group not in first or place < first[group]:
-                first[group] = place
-    wanted: dict[int, set[int]] = {}
-    for _, index, position in first.values():
-        verdict = judged[index]
-        if verdict is not None and position in verdict.unproven:
-            wanted.setdefault(index, set()).add(position)
-    return wanted
-
-
-def seen(verdict: Verdict | None) -> Verdict | None:
-    """The verdict as reports show it: without fixes that nobody proved."""
-    if verdict is None or not verdict.unproven:
-        return verdict
-    findings = (replace(finding, fixes=()) if index in verdict.unproven else finding for index, finding in enumerate(verdict.findings))
-    return replace(verdict, findings=tuple(findings), unproven=frozenset())
 
 
 def judged_one(checker: Checker, launch: Launch) -> Verdict | None:
@@ -301,10 +261,10 @@ def results_of(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> Re
 
 
 def remember(
-    results: Results, found: Collected, lasting: Collection[int], judged: Mapping[int, Verdict | None], changed: Collection[str | None]
+    results: Results, found: Collected, late: Collection[int], judged: Mapping[int, Verdict | None], changed: Collection[str | None]
 ) -> None:
     """Keep the verdicts of the files that were judged now, and of those in which something was proven now: the recipes in
-    `changed`; `lasting` are the launches that no budget of time ended."""
+    `changed`; `late` are the launches that a budget of time ended."""
     from mblint.cache.results import Remembered
 
     kept = []
@@ -313,7 +273,7 @@ def remember(
     files += [(path, held) for path, held in found.known if not set(changed).isdisjoint(held.recipes)]
     for path, held in files:
         own = {name: index_of[name] for name in held.recipes}
-        if all(index in lasting and not _failed_inside(judged[index]) for index in own.values()):
+        if all(index not in late and not _failed_inside(judged[index]) for index in own.values()):
             kept.append((path, Remembered(held.recipes, {name: judged[index] for name, index in own.items()}, held.paths)))
     if kept:
         results.keep(kept)
