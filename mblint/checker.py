@@ -225,6 +225,7 @@ class Checker:
         if outcome.failures or (outcome.stopped is None and not outcome.undecided):
             judged = agreeing(judged, outcome)
         findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
+        findings = [_of_a_wrong_value(finding, findings) for finding in findings]
         if launch.title:
             findings = [replace(finding, launch=launch.label) for finding in findings]
         if resolved.condition is not None:
@@ -352,6 +353,14 @@ class Checker:
         except CannotEvaluate:
             return verdict
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
+
+
+def _of_a_wrong_value(finding: Finding, findings: Sequence[Finding]) -> Finding:
+    """A fix that is made from a value which cannot stay, as another finding says, is for people to choose."""
+    wrong = any(other.outcome == "fails" and other.rule != finding.rule and other.span == finding.span for other in findings)
+    if not wrong or finding.span is None or all(fix.safety != "safe" for fix in finding.fixes):
+        return finding
+    return replace(finding, fixes=tuple(replace(fix, safety="unsafe") for fix in finding.fixes))
 
 
 def _unproven(verdict: Verdict) -> Verdict:

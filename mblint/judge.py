@@ -281,7 +281,7 @@ def _fix(view: View, template: FixTemplate) -> Fix | None:
         value = wanted.value(view, frame) if isinstance(wanted, Expression) else wanted
         if not _is_plain(value) or _holds_unknown(value):
             return None
-        if not _same(_now(view, key), value):
+        if not (_same(_now(view, key), value) and _same(_written(view, key), value)):
             changes[key] = value
     for key in template.delete:
         if view.resolved.origins(key):
@@ -307,6 +307,11 @@ def _now(view: View, key: str) -> object:
     if section == "env_vars" and not isinstance(held := view.read(f"env.{name}"), Unknown | Absent):
         return held
     return view.read(key)
+
+
+def _written(view: View, key: str) -> object:
+    """A key's value as recipe and overrides left it: what the launch path makes of it hangs on what a fix changes elsewhere."""
+    return _now(view, key) if key.startswith("env_vars.") else view.resolved.written(key)
 
 
 def _same(now: object, wanted: object) -> bool:

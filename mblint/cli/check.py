@@ -140,8 +140,10 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("both - and --launches - read standard input", "put the launches into a file")
     if args.stdin_filename and not reads_stdin:
         raise UserError("--stdin-filename needs - as the only path", "for example `mblint check - --stdin-filename x.py`")
-    if reads_stdin and (args.fix or args.fix_only) and not args.diff:
-        raise UserError("standard input cannot be fixed in place", "add --diff to see the change")
+    if reads_stdin and (args.fix or args.fix_only or args.diff):
+        raise UserError("standard input cannot be fixed", "write it to a file; or take the edits from --format json")
+    if reads_stdin and args.base:
+        raise UserError("standard input has no base to be compared with", "name the file")
     from mblint.cli.check_run import run as work
 
     return work(args)

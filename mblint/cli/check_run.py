@@ -15,6 +15,7 @@ from mblint.checker import Checked, Checker, Verdict, unreadable
 from mblint.cli.common_run import existing, open_session, uses_cache, with_arguments
 from mblint.cli.review_run import mark_older, open_review, prepare
 from mblint.cli.seen_fixes import WITH_EDITS, seen_fixes, sees_every_fix, without_other_fixes
+from mblint.cli.stdin import named_file, put_in_place
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
 from mblint.files import launch_files, may_concern, source_files
@@ -39,8 +40,11 @@ def run(args: argparse.Namespace) -> int:
     """Judge what the arguments name, report, and return the exit code."""
     if args.launches:
         return _check_launches(args)
-    paths = existing(args.paths or ["."])
+    from_stdin = args.paths == ["-"]
+    paths = [named_file(args.stdin_filename)] if from_stdin else existing(args.paths or ["."])
     loaded, session = open_session(args, paths)
+    if from_stdin:
+        put_in_place(session, paths[0])
     checker = checker_of(args, loaded, session, "plan")
     review = open_review(args, loaded, checker, paths)
     checked, files = check_paths(args, loaded, checker, paths, review)

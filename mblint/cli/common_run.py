@@ -84,7 +84,7 @@ def with_arguments(args: argparse.Namespace, loaded: Loaded, launch: Launch) -> 
     """A launch completed by the command line, then by the settings where neither it nor its recipe's name says it."""
     from mblint.launch.naming import gpu_of, world_size_of
 
-    name = (launch.recipe or "").rpartition(":")[2]
+    name = launch.stated
     settings = loaded.settings
     size = launch.world_size or args.world_size or world_size_of(name) or settings.world_size
     gpu = launch.gpu or args.gpu or gpu_of(name) or settings.gpu

@@ -94,7 +94,7 @@ def _examples(examples: Iterable[Mapping[str, Any]]) -> list[str]:
         source = example.get("python") or example.get("shell")
         if source is not None:
             lines += [f"    {line}" for line in str(source).rstrip().splitlines()]
-        for key, value in (example.get("set") or {}).items():
+        for key, value in {**(example.get("set") or {}), **(example.get("written") or {})}.items():
             lines.append(f"    {key} = {_value(value)}")
         lines += [
             f"    ({key.replace('_', ' ')}: {_value(example[key])})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,12 @@ class Launch:
     """Where the launch itself is written, for what no other place of the project can be shown."""
     title: str = ""
     """What people call the launch, where that is not its recipe's name: a row of the settings, a line of a list."""
+
+    @property
+    def stated(self) -> str:
+        """The recipe's function as the launch names it: an alias does not say the GPUs that the name behind it does."""
+        named = self.spec.recipe if self.spec is not None else None
+        return re.split(r"[:.]", named or self.recipe or "plain")[-1]
 
     @property
     def name(self) -> str:

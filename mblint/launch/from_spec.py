@@ -70,6 +70,16 @@ def benchmark_names(roots: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+def shipped_names(roots: tuple[str, ...]) -> list[str]:
+    """The names of recipes below some source folders, aliases included; none where there is no source."""
+    names: set[str] = set()
+    for root in roots:
+        for package in ("recipes", "perf_recipes"):
+            for path in Path(root).glob(f"megatron/bridge/{package}/**/*.py"):
+                names.update(re.findall(r"^(?:def )?(\w+_config)(?:\(| = )", path.read_text(encoding="utf-8", errors="replace"), re.M))
+    return sorted(names)
+
+
 def fitting_arguments(function: Any, spec: LaunchSpec) -> dict[str, Any]:
     """The keyword arguments that a launcher hands to a recipe, of those that the launch gives: runners of megatron-bridge
     look at the recipe's parameters (scripts/training/recipe_runner.py), others drop in silence what it does not take."""

@@ -206,9 +206,26 @@ def _apply_cli(config: Config, override: CliOverride, result: OverrideResult) ->
     except omega.UnknownContainer as error:
         result.undecided.append((key, Unknown(error.reason, override.span)))
     except omega.StructError:
-        raise OmegaError(f"{override.text!r}: the config has no key {key!r}", override.span) from None
+        near = _near(config, key)
+        meant = f"; did you mean {near}?" if near else ""
+        raise OmegaError(f"{override.text!r}: the config has no key {key!r}{meant}", override.span) from None
     except OmegaError as error:
         raise OmegaError(error.reason, override.span) from None
+
+
+def _near(config: Config, key: str) -> str | None:
+    """The key most like one that is not there, in the section that it names."""
+    from mblint.ruleset.suggest import closest
+
+    parts = key.split(".")
+    for depth, part in enumerate(parts):
+        section = config.select(".".join(parts[:depth]))
+        if not isinstance(section, Dict):
+            return None
+        if part not in section.items:
+            name = closest(part, [str(name) for name in section.items])
+            return ".".join([*parts[:depth], name, *parts[depth + 1 :]]) if name is not None else None
+    return None
 
 
 def _exists(config: Config, key: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -179,8 +178,7 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
     recipes.open += 1
     machine.speculation, machine.depth, machine.handlers = 0, 0, []
     world = session.world
-    name = launch.recipe or "plain"
-    function_name = re.split(r"[:.]", name)[-1]
+    function_name = launch.stated
     saved = (world.world_size, world.gpu, world.env, world.env_known)
     argv = world.argv
     world.world_size = launch.world_size if launch.world_size is not None else world_size_of(function_name)
@@ -261,11 +259,14 @@ def _held_key(session: Session, launch: Launch, decisions: list[bool]) -> tuple[
 def _without_recipe(session: Session, launch: Launch) -> Instance:
     if launch.spec is None:
         return plain_config(session)
-    from mblint.launch.from_spec import config_of
+    from mblint.launch.from_spec import config_of, shipped_names
 
     cfg = config_of(session, launch.spec)
     if cfg is None:
-        named = f"no recipe is called {launch.spec.recipe}" if launch.spec.recipe else "it names no recipe"
+        named = "it names no recipe"
+        if launch.spec.recipe:
+            near = _closest(launch.spec.recipe, shipped_names(session.upstream_roots))
+            named = f"no recipe is called {launch.spec.recipe}" + (f" (did you mean {near}?)" if near else "")
         raise CannotEvaluate(
             f"{named}, so the launch is not judged", launch.spec.recipe_span or launch.spec.span, aside=not launch.spec.recipe
         )

@@ -164,6 +164,8 @@ def launch_of(example: Mapping[str, Any]) -> FlatLaunch:
 def with_changes(example: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """The example with a fix's changes applied to its `set` (`env_vars.NAME`: to the environment)."""
     changed = {**example, "set": dict(example.get("set") or {})}
+    if example.get("written"):
+        changed["written"] = {key: value for key, value in example["written"].items() if key not in changes}
     for key, value in changes.items():
         if key.startswith("env_vars."):
             name = key.partition(".")[2]

@@ -53,7 +53,7 @@ PRECISION_AWARE: Final = Cost("optimizer moments in bf16: training results can c
 FSDP: Final = Cost("parameters are gathered for each layer and pass")
 MORE_DATA_PARALLEL: Final = Cost("more GPUs for the same batch, each with fewer micro batches")
 UNEVEN: Final = Cost("stages with more layers than others let those wait")
-PIPELINE_KEPT: Final = Cost("twice the GPUs for the same batch; a longer pipeline has more bubble")
+PIPELINE_KEPT: Final = Cost("more GPUs for the same batch; a longer pipeline has more bubble")
 MLP: Final = Cost(
     "the feed-forward runs its forward pass twice",
     f"about -16 % for about 3 GB ({_LLAMA})",
@@ -69,17 +69,17 @@ OPTIMIZER_OFFLOAD: Final = Cost(
     "Megatron-Bridge skills on optimizer offload",
     (-0.76, -0.47),
 )
-MICRO_BATCH: Final = Cost("twice the micro batches, each with smaller matrix products")
+MICRO_BATCH: Final = Cost("more micro batches, each with smaller matrix products")
 PIPELINE: Final = Cost(
-    "data parallel is halved, so each rank runs twice the micro batches",
+    "data parallel falls, so each rank runs more micro batches",
     f"-5.9 % for PP 4 to 8 ({_LLAMA})",
     GUIDE,
     (-0.059, -0.059),
 )
-CONTEXT: Final = Cost("keys and values go round in every layer, and data parallel is halved")
+CONTEXT: Final = Cost("keys and values go round in every layer, and data parallel falls")
 EXPERT: Final = Cost("tokens travel to more GPUs")
 TENSOR: Final = Cost(
-    "twice the all-reduce volume in every layer, and data parallel is halved",
+    "more all-reduce volume in every layer, and data parallel falls",
     f"-28.4 % for TP 4 to 8 ({_LLAMA})",
     GUIDE,
     (-0.284, -0.284),

@@ -112,7 +112,7 @@ def test_without_a_word_the_help_is_shown_and_it_is_a_usage_error(capsys: pytest
         (["check", "-", "a.py"], "- (standard input) cannot be mixed with other paths"),
         (["check", "-", "--launches", "-"], "both - and --launches - read standard input"),
         (["check", "--stdin-filename", "a.py"], "--stdin-filename needs - as the only path"),
-        (["check", "-", "--fix"], "standard input cannot be fixed in place; add --diff"),
+        (["check", "-", "--fix"], "standard input cannot be fixed; write it to a file"),
         (["explain"], "name one of RECIPE, --recipes-from FILE or --launches FILE"),
         (["explain", "a", "--launches", "x"], "name one of RECIPE"),
         (["explain", "--launches", "x", "--diff", "y"], "--diff needs a RECIPE"),
