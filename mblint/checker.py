@@ -16,7 +16,7 @@ from mblint.evaluate.modules import Module, SourceError
 from mblint.evaluate.site import Site
 from mblint.evaluate.values import FunctionValue
 from mblint.facts.view import View
-from mblint.findings import Finding, MemoryLine
+from mblint.findings import Finding, Fix, MemoryLine
 from mblint.fix.layers import Layer, layers_of
 from mblint.fix.prove import Judged, objection
 from mblint.judge import Judgement, Undecided, judge, merge
@@ -356,11 +356,15 @@ class Checker:
 
 
 def _of_a_wrong_value(finding: Finding, findings: Sequence[Finding]) -> Finding:
-    """A fix that is made from a value which cannot stay, as another finding says, is for people to choose."""
-    wrong = any(other.outcome == "fails" and other.rule != finding.rule and other.span == finding.span for other in findings)
-    if not wrong or finding.span is None or all(fix.safety != "safe" for fix in finding.fixes):
+    """A fix that goes by a value which cannot stay, as another finding at its place says, is for people to choose."""
+    if finding.span is None or all(fix.safety != "safe" for fix in finding.fixes):
         return finding
-    return replace(finding, fixes=tuple(replace(fix, safety="unsafe") for fix in finding.fixes))
+    others = [other for other in findings if other.outcome == "fails" and other.rule != finding.rule and other.span == finding.span]
+
+    def graded(fix: Fix) -> Fix:
+        return replace(fix, safety="unsafe") if any(fix.changes.keys().isdisjoint(other.keys) for other in others) else fix
+
+    return replace(finding, fixes=tuple(graded(fix) for fix in finding.fixes)) if others else finding
 
 
 def _unproven(verdict: Verdict) -> Verdict:
