@@ -54,7 +54,8 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def _returns_container(node: Function, makers: set[str]) -> bool:
-    """Whether a returned expression is a call of a ConfigContainer or of a recipe, or a name bound to one."""
+    """Whether a returned expression is a call of a ConfigContainer or of a recipe, a name bound to one, or what a helper
+    makes of such a name."""
     bound: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, (ast.Assign, ast.AnnAssign)) and part.value is not None and _calls(part.value, makers):
@@ -64,7 +65,10 @@ def _returns_container(node: Function, makers: set[str]) -> bool:
         if isinstance(part, ast.Return) and part.value is not None:
             if _calls(part.value, makers):
                 return True
-            if isinstance(part.value, ast.Name) and part.value.id in bound:
+            given = [part.value]
+            if isinstance(part.value, ast.Call):
+                given = [*part.value.args, *(keyword.value for keyword in part.value.keywords)]
+            if any(isinstance(value, ast.Name) and value.id in bound for value in given):
                 return True
     return False
 

@@ -58,3 +58,15 @@ def test_nothing_and_wrong_names(tmp_path: Path) -> None:
     assert check(tmp_path, b"x = 1\n")[0] == 4
     code, _, err = check(tmp_path, b"", "--stdin-filename", str(tmp_path))
     assert code == 2 and "is a folder" in err
+
+
+def test_a_recipe_that_a_helper_finishes(tmp_path: Path) -> None:
+    finished = (
+        RECIPE.replace("def ours_config", "def ours")
+        .replace("return cfg", "return finish(cfg)")
+        .replace("stages\n\n", "finish, stages\n\n", 1)
+    )
+    (tmp_path / "near.py").write_text("stages = 3\n\n\ndef finish(cfg):\n    return cfg\n")
+    code, out, _ = check(tmp_path, finished.encode())
+    assert code == 1 and "MB201" in {finding["rule"] for finding in json.loads(out)["findings"]}
+    assert check(tmp_path, finished.replace("finish(cfg)", "str(cfg)").encode())[0] == 4
