@@ -1,9 +1,9 @@
 """Times mblint beside its peers, in one run: medians of several, and the ratios that count.
 
-    python benchmarks/run.py [--runs 5] [--upstream 0.6.2] [--fixit PATH] [--package-python PATH] [--growth]
+    python benchmarks/run.py [--runs 5] [--upstream 0.6.2] [--fixit PATH] [--peers FOLDER] [--package-python PATH] [--growth]
 
-`--fixit` names a `fixit` executable, `--package-python` an interpreter in which the real megatron-bridge can be imported; a peer
-that is not given is left out. "Cold" runs have what a user has who fetched the release, "warm" ones the results of a run before.
+`--fixit` names a `fixit` executable, `--peers` a folder with executables of other linters, `--package-python` an interpreter in which
+the real megatron-bridge can be imported; a peer that is not given is left out. "Cold" runs have what a user has who fetched the release, "warm" ones the results of a run before.
 """
 
 from __future__ import annotations
@@ -34,6 +34,14 @@ def grown_{number}_config() -> ConfigContainer:
     cfg.train.global_batch_size = {batch}
     return cfg
 """
+PEERS = {
+    "ruff": ["check", "--no-cache", "--exit-zero", "--isolated"],
+    "flake8": ["--exit-zero", "--isolated"],
+    "torchfix": ["--select=ALL"],
+    "fixit": ["lint"],
+    "pylint": ["--exit-zero", "-j2", "--rcfile=/dev/null"],
+}
+"""Other linters, with what makes them look at everything once, and the paths to follow."""
 OWN_RECIPE = IMPORTS + GROWN.format(number=0, batch=100)
 IMPORT_ALL = """
 import importlib, sys
@@ -98,6 +106,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--upstream", default="0.6.2")
     parser.add_argument("--fixit")
+    parser.add_argument("--peers", type=Path)
     parser.add_argument("--package-python")
     parser.add_argument("--growth", action="store_true", help="also generated repositories of 1 to 10,000 recipes")
     args = parser.parse_args()
@@ -136,6 +145,10 @@ def main() -> None:
     whole = [*check, *(str(root / package) for package in PACKAGES)]
     rows.append((f"check {len(names)} recipes, cold", seconds([*whole, "--no-cache"], 1), "", None))
     rows.append((f"check {len(names)} recipes, warm", warm(whole, args.runs), "", None))
+    for name, options in PEERS.items():
+        if args.peers is not None and (args.peers / name).exists():
+            command = [str(args.peers / name), *options, *(str(root / package) for package in PACKAGES)]
+            rows.append((f"{name} over the same files", seconds(command, 1), "", None))
     if args.growth:
         rows += growth(check)
 

@@ -23,7 +23,6 @@ from mblint.launch.overrides import CliOverride, Skipped
 from mblint.launch.plain_config import plain_config
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.session import Session
-from mblint.read.shell import HOLE
 from mblint.read.span import Span
 
 MAX_CONDITIONS = 12
@@ -288,6 +287,8 @@ def _apply_spec(session: Session, cfg: Instance, launch: Launch) -> tuple[Skippe
     assert launch.spec is not None
     absent = launch.spec.absent
     if absent is not None:
+        from mblint.read.shell import HOLE
+
         shown = absent.path.replace(HOLE, "?")
         raise CannotEvaluate(f"{shown}, which it merges, is not at hand, so the launch is not judged", absent.span, aside=True)
     try:
