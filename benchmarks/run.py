@@ -3,7 +3,9 @@
     python benchmarks/run.py [--runs 5] [--upstream 0.6.2] [--fixit PATH] [--peers FOLDER] [--package-python PATH] [--growth]
 
 `--fixit` names a `fixit` executable, `--peers` a folder with executables of other linters, `--package-python` an interpreter in which
-the real megatron-bridge can be imported; a peer that is not given is left out. "Cold" runs have what a user has who fetched the release, "warm" ones the results of a run before.
+the real megatron-bridge can be imported; a peer that is not given is left out.
+
+"Cold" runs have what a user has who fetched the release, "warm" ones the results of a run before.
 """
 
 from __future__ import annotations
