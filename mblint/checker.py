@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mblint.errors import UserError
+from mblint.evaluate.errors import BudgetExceeded
 from mblint.evaluate.modules import Module, SourceError
 from mblint.evaluate.site import Site
 from mblint.evaluate.values import FunctionValue
@@ -337,12 +338,15 @@ class Checker:
     def recipes_of(self, path: Path, data: bytes | None = None) -> list[tuple[str, FunctionValue]]:
         """Names and functions of the recipes that a file defines. Raises SourceError."""
         module = self.session.module_of(path, data)
-        self.session.machine.begin(module.path)  # looking for recipes of many files is no evaluation of any
         found: list[tuple[str, FunctionValue]] = []
-        for node in recipe_functions(module.tree):
-            value = module.lookup(node.name)
-            if isinstance(value, FunctionValue):
-                found.append((f"{module.name}:{node.name}", value))
+        try:
+            self.session.machine.begin(module.path)  # looking for recipes of many files is no evaluation of any
+            for node in recipe_functions(module.tree):
+                value = module.lookup(node.name)
+                if isinstance(value, FunctionValue):
+                    found.append((f"{module.name}:{node.name}", value))
+        except BudgetExceeded as error:
+            raise SourceError(module.path, 1, f"not evaluated to its end: {error}") from None
         return found
 
     def judge_recipe(self, name: str, launch: Launch, observe: Callable[[ResolvedLaunch], None] | None = None) -> Verdict | None:
@@ -350,7 +354,7 @@ class Checker:
         verdict = self.judge_launch(launch, launch.id or name, observe)
         try:
             function = find_recipe(self.session, name)
-        except CannotEvaluate:
+        except (CannotEvaluate, BudgetExceeded):
             return verdict
         return None if isinstance(function, FunctionValue) and _is_no_recipe(verdict, function) else verdict
 

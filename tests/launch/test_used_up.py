@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mblint.checker import Checker
 from mblint.evaluate.budget import Limits
+from mblint.evaluate.modules import SourceError
 from mblint.launch.run import CannotEvaluate, Launch, on_heap
 from mblint.launch.session import Session
 from mblint.upstream.locate import snapshot
@@ -32,3 +34,14 @@ def test_a_later_launch_is_not_judged_and_says_why(tmp_path: Path, launch: Launc
     machine.spent.clear()
     with on_heap(session, launch) as found:
         assert found.get("model.num_layers") == 32
+
+
+def test_a_file_that_used_up_its_time_is_not_looked_through_again(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(RECIPE)
+    checker = Checker(Session(snapshot("a test"), [tmp_path]), [])
+    path = tmp_path / "own.py"
+    assert [name for name, _ in checker.recipes_of(path)] == ["own:recipe"]
+    machine = checker.session.machine
+    machine.spent[str(path)] = Limits.file_seconds + 1
+    with pytest.raises(SourceError, match="for the recipes of one file"):
+        checker.recipes_of(path)
