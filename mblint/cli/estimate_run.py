@@ -103,7 +103,8 @@ def estimate_one(args: argparse.Namespace, session: Session, launch: Launch, nam
     try:
         with on_heap(session, launch) as resolved:
             resolved.remember_written()
-            launch_path.run_path(session, resolved.cfg)
+            failures = launch_path.run_path(session, resolved.cfg).failures
+            refused = f"{failures[0].exception}: {failures[0].message}" if failures else ""
             if args.formula == "upstream":
                 memory = upstream_memory(resolved, name)
             else:
@@ -114,7 +115,7 @@ def estimate_one(args: argparse.Namespace, session: Session, launch: Launch, nam
                 request = request_of(resolved)
             known = architecture_of(resolved.get("model.hf_model_id"), session.project)
             told = {} if known is None else {**asdict(known), "doubt": known.doubt}
-            return replace(memory, changes=changes, architecture=told), request
+            return replace(memory, changes=changes, architecture=told, refused=refused), request
     except CannotEvaluate as problem:
         memory = LaunchMemory(
             name, changes, launch.world_size, launch.gpu or "", args.formula, None, None, None, {}, {}, (), None, None, None, None, (),

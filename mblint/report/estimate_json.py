@@ -29,6 +29,7 @@ def estimate_entry(launch: LaunchMemory) -> dict[str, Any]:
         "components": dict(launch.components),
         "per_stage": [_stage(stage) for stage in launch.stages],
         "missing": dict(launch.missing),
+        "refused": launch.refused or None,
         "architecture": dict(launch.architecture) or None,
         "others": [
             {

@@ -148,6 +148,9 @@ def _launch(console: Console, bars: _Bars, launch: LaunchMemory) -> None:
             _say(console, Text(f"  not known: {neutral(key)}: {neutral(reason)}"))
     else:
         _say(console, _verdict(launch))
+        if launch.refused:
+            reason = launch.refused if len(launch.refused) <= 160 else f"{launch.refused[:160]}..."
+            _say(console, Text(f"  it does not start: {neutral(' '.join(reason.split()))}; mblint check says more", style="red"))
         if launch.groups:
             capacity, full = _scale([launch])
             line = Text("\n  ")

@@ -58,6 +58,8 @@ class LaunchMemory:
     missing: Mapping[str, str]
     architecture: Mapping[str, str] = field(default_factory=dict)
     """The published model, the confidence of what is known of it, and `doubt` in words where that is not all."""
+    refused: str = ""
+    """The first of upstream's checks that the launch fails: what it would need if it started."""
 
 
 def own_memory(
