@@ -372,8 +372,9 @@ def _of_a_wrong_value(finding: Finding, findings: Sequence[Finding]) -> Finding:
 
 
 def _unproven(verdict: Verdict) -> Verdict:
-    """The verdict, its fixes as the rules gave them."""
-    return replace(verdict, unproven=frozenset(index for index, finding in enumerate(verdict.findings) if finding.fixes))
+    """The verdict, its fixes as the rules gave them; those of findings that the base of a change had are not to be shown."""
+    findings = tuple(replace(finding, fixes=()) if finding.older else finding for finding in verdict.findings)
+    return replace(verdict, findings=findings, unproven=frozenset(index for index, finding in enumerate(findings) if finding.fixes))
 
 
 def memory_line(view: View, launch: str) -> MemoryLine | None:

@@ -200,7 +200,7 @@ def check_paths(
     }
     missing = [index for index in range(len(launches)) if index not in judged]
 
-    checker.later = review is None  # who sees which fixes is known when all launches are judged
+    checker.later = True  # who sees which fixes is known when all launches are judged
     sources = Sources(checker.session)
 
     def judge(index: int) -> Verdict | None:
@@ -223,7 +223,7 @@ def check_paths(
         judged.update(zip(indexes, spread(indexes, part, args.jobs), strict=True))
 
     spread_over(missing, judge)
-    seen = seen_fixes(judged, every=review is not None or sees_every_fix(args, loaded, checker))
+    seen = seen_fixes(judged, every=sees_every_fix(args, loaded, checker))
     unproven = {index: verdict.unproven & seen[index] for index, verdict in judged.items() if verdict is not None}
     wanted = {index: positions for index, positions in unproven.items() if positions}
 

@@ -37,7 +37,7 @@ def seen_fixes(judged: Mapping[int, Verdict | None], every: bool) -> dict[int, s
     for index, verdict in judged.items():
         for position, finding in enumerate(verdict.findings if verdict is not None else ()):
             place = (finding.launch or "", index, position)
-            group = place if every else group_of(finding)
+            group = place if every else (group_of(finding), finding.older)  # reports may leave out what is older
             first[group] = min(place, first.get(group, place))
     seen: dict[int, set[int]] = {index: set() for index in judged}
     for _, index, position in first.values():
