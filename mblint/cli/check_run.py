@@ -122,10 +122,8 @@ class Collected:
     rows: list[Launch] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
-    remembered: dict[str, Any] = field(default_factory=dict)
-    """Verdicts of an earlier run that still hold, by recipe."""
     known: list[tuple[str, Remembered]] = field(default_factory=list)
-    """Files (real paths) with such."""
+    """Files (real paths) whose verdicts of an earlier run still hold."""
     fresh: list[tuple[str, list[str]]] = field(default_factory=list)
     """Files (real paths) without such, and their recipes."""
     described: list[tuple[str, Launch]] = field(default_factory=list)
@@ -155,7 +153,6 @@ def collect(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: l
             real = os.path.realpath(path)
             session.place(real)
             found.known.append((real, held))
-            found.remembered.update(held.results)
             names += held.recipes
             continue
         try:
@@ -193,10 +190,9 @@ def check_paths(
         with_deep_stack(lambda: prepare(review, checker, launches, found.rows, found.described))
         if review.judged:
             checked.file_findings = [mark_older(review, finding, of_file=True) for finding in checked.file_findings]
+    remembered = {name: verdict for _, held in found.known for name, verdict in held.results.items()}
     judged: dict[int, Verdict | None] = {
-        index: found.remembered[launch.recipe or ""]
-        for index, launch in enumerate(launches[: found.plain])
-        if launch.recipe in found.remembered
+        index: remembered[launch.recipe or ""] for index, launch in enumerate(launches[: found.plain]) if launch.recipe in remembered
     }
     missing = [index for index in range(len(launches)) if index not in judged]
 
@@ -232,7 +228,8 @@ def check_paths(
         assert verdict is not None
         return written(checker.prove(launches[index], verdict, wanted[index]), sources)
 
-    spread_over(sorted(wanted), prove)
+    if wanted:
+        spread_over(sorted(wanted), prove)
     checker.later = False
     if results is not None:
         remember(results, found, late, judged, {launches[index].recipe for index in wanted})

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from mblint.findings import SEVERITY_ORDER, Finding, Fix
 from mblint.fingerprint import Identity, identity
 from mblint.fix.apply import EditConflict, apply_all, merge
+from mblint.fix.check import parses
 from mblint.fix.text import Refusal
 
 MAX_ROUNDS = 10
@@ -82,8 +83,6 @@ def ask(judge: Judge, sources: Mapping[str, str]) -> Judged:
 
 def prove(targets: Sequence[tuple[Finding, Fix]], sources: Mapping[str, str], before: Judged, judge: Judge) -> Proof | Refusal:
     """Apply the fixes of all targets together and judge again."""
-    from mblint.fix.check import parses  # reads YAML, where something is edited
-
     try:
         changed = apply_all(sources, [edit for _, fix in targets for edit in fix.edits])
     except EditConflict as conflict:

@@ -63,21 +63,23 @@ def recipe_of(session: Session, spec: LaunchSpec) -> str | None:
 @lru_cache(maxsize=4)
 def benchmark_names(roots: tuple[str, ...]) -> tuple[str, ...]:
     """The functions of the performance recipes below some source folders, sorted; none where there is no source."""
+    return _names(roots, "perf_recipes/*/*/*.py", r"^def (\w+_config)\(")
+
+
+def shipped_names(roots: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of all recipes below some source folders, aliases included."""
+    return tuple(
+        name for package in ("recipes", "perf_recipes") for name in _names(roots, f"{package}/**/*.py", r"^(?:def )?(\w+_config)(?:\(| = )")
+    )
+
+
+def _names(roots: tuple[str, ...], files: str, pattern: str) -> tuple[str, ...]:
+    """What a pattern finds in files of megatron-bridge, sorted."""
     names: set[str] = set()
     for root in roots:
-        for path in Path(root).glob("megatron/bridge/perf_recipes/*/*/*.py"):
-            names.update(re.findall(r"^def (\w+_config)\(", path.read_text(encoding="utf-8", errors="replace"), re.M))
+        for path in Path(root).glob(f"megatron/bridge/{files}"):
+            names.update(re.findall(pattern, path.read_text(encoding="utf-8", errors="replace"), re.M))
     return tuple(sorted(names))
-
-
-def shipped_names(roots: tuple[str, ...]) -> list[str]:
-    """The names of recipes below some source folders, aliases included; none where there is no source."""
-    names: set[str] = set()
-    for root in roots:
-        for package in ("recipes", "perf_recipes"):
-            for path in Path(root).glob(f"megatron/bridge/{package}/**/*.py"):
-                names.update(re.findall(r"^(?:def )?(\w+_config)(?:\(| = )", path.read_text(encoding="utf-8", errors="replace"), re.M))
-    return sorted(names)
 
 
 def fitting_arguments(function: Any, spec: LaunchSpec) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import FunctionValue, Instance
 from mblint.launch.naming import gpu_of, world_size_of
 from mblint.launch.resolved import ResolvedLaunch
@@ -28,8 +27,9 @@ def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedL
             continue
         if not value.name.endswith("_config") and "ConfigContainer" not in _returns(value):
             continue
-        cfg = _config_of(session, value)
-        if cfg is None:
+        try:
+            cfg = _config_of(session, value)
+        except CannotEvaluate:
             continue
         world = session.world
         size, gpu = world.world_size, world.gpu
@@ -41,29 +41,20 @@ def parent_of(session: Session, recipe: str, child: ResolvedLaunch) -> ResolvedL
     return None
 
 
-def _config_of(session: Session, function: FunctionValue) -> Instance | None:
-    """What a recipe returns here; None where it cannot be evaluated. Remembered as long as its sources are the same."""
-    machine, world = session.machine, session.world
+def _config_of(session: Session, function: FunctionValue) -> Instance:
+    """What a recipe returns here, remembered as long as its sources are the same. Raises CannotEvaluate."""
+    machine, world, module = session.machine, session.world, function.module
 
-    def compute() -> Any:
-        taken, depth, owner = machine.path_taken, machine.depth, machine.owner
+    def compute() -> Instance:
+        saved = (machine.phase, machine.go_on, machine.path_taken, machine.depth, machine.owner)
         try:
             return call_recipe(session, function, [])
-        except CannotEvaluate as problem:
-            return Unknown(problem.message)
         finally:
-            machine.path_taken, machine.depth, machine.owner = taken, depth, owner
+            machine.phase, machine.go_on, machine.path_taken, machine.depth, machine.owner = saved
 
     if world.argv is not None or session.handed.config is not None:
-        phase, go_on = machine.phase, machine.go_on
-        try:
-            cfg = compute()
-        finally:
-            machine.phase, machine.go_on = phase, go_on
-    else:
-        module = function.module
-        cfg = session.parents.get((module.path, module.name, function.name, world.world_size, world.gpu), compute)
-    return cfg if isinstance(cfg, Instance) and cfg.cls is not None else None
+        return compute()
+    return session.parents.get((module.path, module.name, function.name, world.world_size, world.gpu), compute)
 
 
 def _called_names(node: ast.AST) -> tuple[ast.Name | ast.Attribute, ...]:

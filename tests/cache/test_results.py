@@ -56,16 +56,13 @@ def ours_config() -> ConfigContainer:
 
 
 @pytest.fixture
-def project(tmp_path: Path, upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two files, a cache of their own, and the real release."""
-    monkeypatch.setenv("MBLINT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("MBLINT_NO_CACHE", raising=False)
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "mblint.toml").write_text(f'upstream = "{upstream}"\nworld-size = 8\ngpu = "h100"\n')
-    (folder / "sizes.py").write_text(HELPER)
-    (folder / "ours.py").write_text(RECIPE)
-    return folder
+def project(empty_project: Path) -> Path:
+    """Two files, for eight GPUs."""
+    with (empty_project / "mblint.toml").open("a") as settings:
+        settings.write("world-size = 8\n")
+    (empty_project / "sizes.py").write_text(HELPER)
+    (empty_project / "ours.py").write_text(RECIPE)
+    return empty_project
 
 
 def check(folder: Path, *options: str) -> tuple[int, str]:

@@ -31,17 +31,14 @@ def {name}_config() -> ConfigContainer:
 
 
 @pytest.fixture
-def project(tmp_path: Path, upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(empty_project: Path) -> Path:
     """Three recipes of one helper, whose batch does not divide; the helper is a recipe too."""
-    monkeypatch.setenv("MBLINT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("MBLINT_NO_CACHE", raising=False)
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "mblint.toml").write_text(f'upstream = "{upstream}"\nworld-size = 48\ngpu = "h100"\nselect = ["MB701"]\n')
-    (folder / "shared.py").write_text(SHARED)
+    with (empty_project / "mblint.toml").open("a") as settings:
+        settings.write('world-size = 48\nselect = ["MB701"]\n')
+    (empty_project / "shared.py").write_text(SHARED)
     for name in ("alpha", "beta", "gamma"):
-        (folder / f"{name}.py").write_text(RECIPE.format(name=name))
-    return folder
+        (empty_project / f"{name}.py").write_text(RECIPE.format(name=name))
+    return empty_project
 
 
 def check(folder: Path, *options: str) -> str:
