@@ -363,7 +363,14 @@ def _of_a_wrong_value(finding: Finding, findings: Sequence[Finding]) -> Finding:
     """A fix that goes by a value which cannot stay, as another finding at its place says, is for people to choose."""
     if finding.span is None or all(fix.safety != "safe" for fix in finding.fixes):
         return finding
-    others = [other for other in findings if other.outcome == "fails" and other.rule != finding.rule and other.span == finding.span]
+    others = [
+        other
+        for other in findings
+        if other.outcome == "fails"
+        and other.rule != finding.rule
+        and other.span == finding.span
+        and not finding.keys.keys().isdisjoint(other.keys)  # the place alone says little: it may be the recipe's first line
+    ]
 
     def graded(fix: Fix) -> Fix:
         return replace(fix, safety="unsafe") if any(fix.changes.keys().isdisjoint(other.keys) for other in others) else fix

@@ -21,6 +21,14 @@ def ours_config():
     cfg.model.expert_model_parallel_size = 12
     return cfg
 """
+LAYOUT = """from megatron.bridge.perf_recipes.kimi.gb300.kimi_k2 import kimi_k2_pretrain_256gpu_gb300_bf16_config as start
+
+
+def ours_config():
+    cfg = start()
+    cfg.model.pipeline_model_parallel_size = 3
+    return cfg
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -49,3 +57,8 @@ def test_a_switch_that_the_launch_turns_off_is_turned_off(tmp_path: Path) -> Non
 def test_a_fix_by_a_wrong_value_waits(tmp_path: Path) -> None:
     assert "env_vars" not in fixed(tmp_path, EXPERTS, "--world-size", "16")
     assert "NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN" in fixed(tmp_path, EXPERTS, "--world-size", "16", "--select", "MB516")
+
+
+def test_another_error_of_the_recipe_as_a_whole_holds_no_fix_back(tmp_path: Path, upstream: Path) -> None:
+    words = ("--world-size", "256", "--select", "MB001,MB205,MB810", "--upstream", str(upstream))
+    assert "cfg.validation.eval_iters = 0\n" in fixed(tmp_path, LAYOUT, *words)
