@@ -255,7 +255,7 @@ def run_function(machine: Machine, function: FunctionValue, args: list[Any], kwa
     trace = (site, caller.trace) if site is not None else caller.trace
     frame = Frame(function.module, function.closure, function, trace, len(machine.trail))
     frame.cls = function.defining_class
-    if machine.speculation or machine.handlers:
+    if machine.speculation or machine.handlers or machine.noting:
         machine.born(frame.vars)
     problem = bind_arguments(machine, function, code, frame.vars, args, kwargs)
     if problem is not None:

@@ -84,6 +84,11 @@ class Machine(Budget):
         """Instances that stand for several objects, made in the rounds of a loop: a write to one is a possible one."""
         self.shared_changed: dict[str, bool] = {}
         """Not empty while something that functions can reach without arguments differs from what modules made it."""
+        self.namespaces: dict[int, tuple[Any, dict[Any, Any]]] = {}
+        """The module, class or function, and the names that it holds, of every one that evaluated code has changed, by the
+        id of the names."""
+        self.noting = False
+        """Whether what is changed now is going to be told apart by when it was made: the variables of calls too, then."""
         self.escaped: list[Any] = []
         """Mutable objects that were stored in objects that are not known."""
         self.memo: dict[Any, Any] = {}
@@ -157,6 +162,12 @@ class Machine(Budget):
         """target[key] = value with an undo entry."""
         self.trail.append((target, key, target.get(key, MISSING)))
         target[key] = value
+
+    def store_global(self, owner: Any, names: dict[Any, Any], key: Any, value: object) -> None:
+        """names[key] = value for what a module, a class or a function (`owner`) holds and every function can reach."""
+        self.store_shared()
+        self.namespaces[id(names)] = (owner, names)
+        self.store(names, key, value)
 
     # --- objects -----------------------------------------------------------------------------------------------
 

@@ -109,8 +109,9 @@ def compile_name(context: Context, name: str) -> Callable[[Frame, Any], None]:
         def assign_global(frame: Frame, value: Any) -> None:
             if inside and not machine.module_depth:
                 module.lookup(name)  # the module's own statement comes first
-                machine.store_shared()
-            machine.store(module.vars, name, value)
+                machine.store_global(module, module.vars, name, value)
+            else:
+                machine.store(module.vars, name, value)
 
         return assign_global
     if name in scope.nonlocals:

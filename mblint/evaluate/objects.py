@@ -316,21 +316,18 @@ def set_attribute(machine: Machine, target: Any, name: str, value: Any, site: An
                 return
         machine.write(target, name, value, site, frame.trace)
     elif kind is ClassValue:
-        machine.store_shared()
-        machine.store(target.namespace, name, value)
+        machine.store_global(target, target.namespace, name, value)
         target.hooks = None
         target.template = None
     elif kind is FunctionValue:
-        machine.store_shared()
-        machine.store(target.attrs, name, value)
+        machine.store_global(target, target.attrs, name, value)
     elif kind is Unknown:
         set_on_unknown(machine, target, value, lambda owner, inner: set_attribute(machine, owner, name, value, site, inner), frame)
     elif kind is External:
         return
     elif hasattr(target, "lookup") and hasattr(target, "vars"):
         target.lookup(name)
-        machine.store_shared()
-        machine.store(target.vars, name, value)
+        machine.store_global(target, target.vars, name, value)
     else:
         from mblint.evaluate.attributes import set_other
 
@@ -397,6 +394,7 @@ def del_attribute(machine: Machine, target: Any, name: str, site: Any, frame: An
             machine.implicit(AttributeError, f"'{cls.name}' object has no attribute '{name}'", site, frame)
     elif isinstance(target, ClassValue) and name in target.namespace:
         machine.store_shared()
+        machine.namespaces[id(target.namespace)] = (target, target.namespace)
         machine.trail.append((target.namespace, name, target.namespace[name]))
         del target.namespace[name]
         target.hooks = None

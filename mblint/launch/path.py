@@ -163,7 +163,7 @@ def _after_update(session: Session, cfg: Instance, outcome: PathOutcome) -> str 
     initialize = _function(session, INITIALIZE)
     if initialize is not None and not machine.failures:
         outcome.parts.add("initialize")
-        stopped = _evaluate(machine, initialize, [cfg])
+        stopped = session.replay.run("initialize", [cfg], lambda: _evaluate(machine, initialize, [cfg]))
     if not machine.failures:
         outcome.parts.add("layers")
         stopped = _layers(session, cfg) or stopped

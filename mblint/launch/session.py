@@ -23,6 +23,7 @@ from mblint.launch import providers, tokenizers
 from mblint.launch.apart import Memory
 from mblint.launch.entry import Handed
 from mblint.launch.held import HeldRecipe
+from mblint.launch.replay import Replay
 from mblint.upstream.locate import Upstream
 
 T = TypeVar("T")
@@ -83,6 +84,7 @@ class Session:
             self.versions["core"] = upstream.core
         self.parents = Memory(machine, most=32)
         """The configs that other recipes start from."""
+        self.replay = Replay(machine, self.in_project)
         self.handed = Handed()
         self.handed.install(machine)
         self.program_folders: list[str] = []
