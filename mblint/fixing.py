@@ -10,9 +10,11 @@ from mblint.checker import Checker, FixInputs, Verdict
 from mblint.evaluate.modules import SourceError
 from mblint.findings import Finding, Fix
 from mblint.fingerprint import Identity, identity
+from mblint.fix.check import is_python
 from mblint.fix.edits import TextOf, plans, written_down
 from mblint.fix.prove import FixRun, Judged, fix_all, offer
 from mblint.fix.scope import Scope
+from mblint.fix.units import reached_names
 from mblint.fix.write import decode
 from mblint.launch.from_files import launches_of_file
 from mblint.launch.run import Launch
@@ -52,6 +54,8 @@ class FileFixer:
         finally:
             self.session.replace_sources({})
         self.plans: dict[tuple[Identity, str, str | None], Iterator[Fix]] = {}
+        self.first: dict[str, Verdict] = {}
+        """The verdicts on the recipes of the file as it was found, by their names."""
 
     def _text(self, path: str) -> str | None:
         try:
@@ -61,28 +65,47 @@ class FileFixer:
 
     def judge(self, sources: dict[str, str]) -> Judged:
         """Judge all launches with these texts in place of the files."""
-        changed = {path: text for path, text in sources.items() if path != self.path or text != self.original}
-        self.session.replace_sources({**self.held, **changed})
+        self._replace(sources)
         self.checker.lone_proven = False
         try:
             return self._judged(sources)
         finally:
             self.checker.lone_proven = True
-            self.session.replace_sources({})
+
+    def _again(self, sources: dict[str, str]) -> Judged:
+        """Judge what an edit of the file reaches, for a proof: what it does not reach is as it was, and nothing is planned."""
+        names = reached_names(self.original, sources[self.path]) if is_python(self.path) and self._is_alone() else None
+        known = {} if names is None else {name: held for name, held in self.first.items() if name.rpartition(":")[2] not in names}
+        self._replace(sources)
+        fixes, self.checker.fixes = self.checker.fixes, "none"
+        try:
+            findings: list[Finding] = []
+            verdicts = list(self._verdicts(findings, known))
+        finally:
+            self.checker.fixes = fixes
+        findings += [finding for verdict in verdicts for finding in verdict.findings]
+        return Judged(tuple(findings), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts))
+
+    def _replace(self, sources: Mapping[str, str]) -> None:
+        changed = {path: text for path, text in sources.items() if path != self.path or text != self.original}
+        self.session.replace_sources({**self.held, **changed})
+
+    def _is_alone(self) -> bool:
+        """Whether no other file of the project imports this one."""
+        return self.session.importers(self.path) == {self.path}
 
     def _judged(self, sources: Mapping[str, str]) -> Judged:
         findings: list[Finding] = []
-        doubts: set[tuple[str, str]] = set()
-        launches: set[str] = set()
         inputs: dict[int, FixInputs] = {}
 
         def text_of(path: str) -> str | None:
             return sources.get(path) or self._text(path)
 
-        for verdict in self._verdicts(findings):
-            label = verdict.label or verdict.recipe
-            launches.add(label)
-            doubts |= {(label, doubt.rule) for doubt in verdict.undecided if doubt.could_fail}
+        seen: dict[str, Verdict] = {}
+        verdicts = list(self._verdicts(findings, {}, seen))
+        if sources.get(self.path) == self.original:
+            self.first = seen
+        for verdict in verdicts:
             findings += verdict.findings
             if verdict.fix_inputs is not None:
                 inputs.update((id(finding), verdict.fix_inputs) for finding in verdict.findings)
@@ -91,10 +114,11 @@ class FileFixer:
             self._planned(finding, inputs.get(id(finding)), text_of) if id(finding) in shown else replace(finding, fixes=())
             for finding in findings
         ]
-        return Judged(tuple(written), frozenset(doubts), frozenset(launches))
+        return Judged(tuple(written), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts))
 
-    def _verdicts(self, findings: list[Finding]) -> Iterator[Verdict]:
-        """The verdicts on all launches in reach; what is found in the text of scripts goes to `findings`."""
+    def _verdicts(self, findings: list[Finding], known: Mapping[str, Verdict], seen: dict[str, Verdict] | None = None) -> Iterator[Verdict]:
+        """The verdicts on all launches in reach, those of some recipes `known`; what is found in the text of scripts goes to
+        `findings`, the verdicts on the file's own recipes go to `seen`."""
         checker = self.checker
         for path in self.scope.recipes:
             try:
@@ -102,8 +126,10 @@ class FileFixer:
             except SourceError:
                 continue
             for name, _ in found:
-                verdict = checker.judge_recipe(name, self.complete(Launch(name)))
+                verdict = known[name] if name in known else checker.judge_recipe(name, self.complete(Launch(name)))
                 if verdict is not None:
+                    if seen is not None and path == self.path:
+                        seen[name] = verdict
                     yield verdict
         for row in self.scope.rows:
             yield checker.judge_launch(row, row.id)
@@ -132,20 +158,35 @@ class FileFixer:
 
     def offered(self) -> list[Finding]:
         """The file's findings with the edits of their proven fixes."""
-        return offer({self.path: self.original}, self.judge, others=self._others)
+        try:
+            return offer({self.path: self.original}, self.judge, others=self._others, again=self._again)
+        finally:
+            self.session.replace_sources({})
 
     def fixed(self, unsafe: bool, wanted: Callable[[Finding], bool]) -> FixRun:
         """The file's text after every fix that may be applied."""
-        return fix_all(
-            {self.path: self.original}, self.judge,
-            unsafe=unsafe, wanted=lambda finding: wanted(finding) and self._own(finding), others=self._others,
-        )  # fmt: skip
+        try:
+            return fix_all(
+                {self.path: self.original}, self.judge,
+                unsafe=unsafe, wanted=lambda finding: wanted(finding) and self._own(finding), others=self._others,
+            )  # fmt: skip
+        finally:
+            self.session.replace_sources({})
 
     def _own(self, finding: Finding) -> bool:
         return all(self._own_edits(fix) for fix in finding.fixes)
 
     def _own_edits(self, fix: Fix) -> bool:
         return all(edit.span.path == self.path for edit in fix.edits)
+
+
+def _label(verdict: Verdict) -> str:
+    return verdict.label or verdict.recipe
+
+
+def _doubts(verdicts: Sequence[Verdict]) -> frozenset[tuple[str, str]]:
+    """The launches and rules that could not be decided, and may say that the launch fails."""
+    return frozenset((_label(verdict), doubt.rule) for verdict in verdicts for doubt in verdict.undecided if doubt.could_fail)
 
 
 __all__ = ["FileFixer"]

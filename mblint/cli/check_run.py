@@ -198,9 +198,10 @@ def check_paths(
 
     checker.later = True  # who sees which fixes is known when all launches are judged
     sources = Sources(checker.session)
+    every = sees_every_fix(args, loaded, checker)
 
     def judge(index: int) -> Verdict | None:
-        return written(judged_one(checker, launches[index]), sources)
+        return written(judged_one(checker, launches[index]), sources, every)
 
     late: set[int] = set()
 
@@ -219,14 +220,14 @@ def check_paths(
         judged.update(zip(indexes, spread(indexes, part, args.jobs), strict=True))
 
     spread_over(missing, judge)
-    seen = seen_fixes(judged, every=sees_every_fix(args, loaded, checker))
+    seen = seen_fixes(judged, every)
     unproven = {index: verdict.unproven & seen[index] for index, verdict in judged.items() if verdict is not None}
     wanted = {index: positions for index, positions in unproven.items() if positions}
 
     def prove(index: int) -> Verdict | None:
         verdict = judged[index]
         assert verdict is not None
-        return written(checker.prove(launches[index], verdict, wanted[index]), sources)
+        return written(checker.prove(launches[index], verdict, wanted[index]), sources, every)
 
     if wanted:
         spread_over(sorted(wanted), prove)
@@ -244,9 +245,10 @@ def judged_one(checker: Checker, launch: Launch) -> Verdict | None:
     return checker.judge_launch(launch, launch.id) if launch.spec is not None else checker.judge_recipe(launch.recipe or "", launch)
 
 
-def written(verdict: Verdict | None, sources: Sources) -> Verdict | None:
-    """The verdict with the edits of those fixes that `--fix` would apply: whether there are any is told in every report."""
-    return None if verdict is None else replace(verdict, findings=with_edits(verdict, sources, safe_only=True))
+def written(verdict: Verdict | None, sources: Sources, every: bool) -> Verdict | None:
+    """The verdict with the edits of those fixes that `--fix` would apply: whether there are any is told in every report. Of
+    `every` fix, where all of them are seen."""
+    return None if verdict is None else replace(verdict, findings=with_edits(verdict, sources, safe_only=not every))
 
 
 def results_of(args: argparse.Namespace, loaded: Loaded, checker: Checker) -> Results | None:

@@ -83,7 +83,7 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
         sys.stderr.write(f"{count_of(count, 'fix')} applied in {count_of(len({*changed, *removed} - failed), 'file')}\n")
     _explain(args, loaded, runs)
     _say_choices(args, open_choices)
-    session.replace_sources({})
+    session.reread()
     from mblint.cli.check_run import check_paths
     from mblint.cli.common_run import existing
 
@@ -200,7 +200,7 @@ def _remove_idle_comments(
             if entry.refused:
                 sys.stderr.write(f"mblint: not written: {entry.refused}\n")
                 edits.pop(entry.path, None)
-        checker.session.replace_sources({})
+        checker.session.reread()
     return {path: len(wanted) for path, wanted in edits.items()}
 
 

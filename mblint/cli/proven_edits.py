@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mblint.checker import Checked, Checker
+from mblint.checker import Checked, Checker, Verdict
 from mblint.cli.fix_run import fixable_files, fixer_of, scope_of
 from mblint.findings import Finding, Fix
 from mblint.fingerprint import Identity, identity
 from mblint.fix.edits import with_edits
 from mblint.fix.scope import Scope, dependents, reached
+from mblint.fixing import FileFixer
 from mblint.launch.session import with_deep_stack
 from mblint.reporting import Sources
+from mblint.workers import spread
 
 if TYPE_CHECKING:
     from mblint.settings_file import Loaded
@@ -28,31 +30,39 @@ Proven = Mapping[tuple[Identity, str], Fix]
 
 def with_proven_edits(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked) -> Checked:
     """The same findings; a fix whose edits turn out wrong stays as one to be made by hand."""
-    tried: set[str] = set()
-    proven: dict[tuple[Identity, str], Fix] = {}
-
-    def prove() -> None:
-        session, sources = checker.session, Sources(checker.session)
-        scope = scope_of(args, loaded, checker, checked)
-        users = dependents(session, scope.recipes)
-        reach = {path: reached(scope, session, path, users, sources) for path in fixable_files(checker, checked, sources)}
-        for path, part in reach.items():
-            if _size(part) > MOST_LAUNCHES:
-                continue
-            tried.add(path)
-            for finding in fixer_of(args, loaded, checker, path, part, {}).offered():
-                proven.update({(identity(finding), fix.title): fix for fix in finding.fixes if _is_in(fix, path)})
-        session.replace_sources({})
-
-    with_deep_stack(prove)
+    session = checker.session
+    source = Sources(session)
+    verdicts = [replace(verdict, findings=with_edits(verdict, source)) for verdict in checked.verdicts]
+    checked = replace(checked, verdicts=verdicts)
+    reach = with_deep_stack(lambda: _reach(args, loaded, checker, checked))
+    tried = [path for path, part in reach.items() if _size(part) <= MOST_LAUNCHES]
     if not tried:
         return checked
-    source = Sources(checker.session)
-    verdicts = [
-        replace(verdict, findings=tuple(_kept(finding, proven, tried) for finding in with_edits(verdict, source)))
-        for verdict in checked.verdicts
-    ]
-    return replace(checked, verdicts=verdicts)
+
+    def work(paths: Sequence[str]) -> list[dict[tuple[Identity, str], Fix]]:
+        return [_proven(fixer_of(args, loaded, checker, path, reach[path], {})) for path in paths]
+
+    proven: dict[tuple[Identity, str], Fix] = {}
+    for found in spread(tried, work, args.jobs, few=2):
+        proven.update(found)
+    session.replace_sources({})
+
+    def kept(verdict: Verdict) -> Verdict:
+        return replace(verdict, findings=tuple(_kept(finding, proven, set(tried)) for finding in verdict.findings))
+
+    return replace(checked, verdicts=[kept(verdict) for verdict in verdicts])
+
+
+def _reach(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked) -> dict[str, Scope]:
+    """The files that edits change, with the launches that each of them reaches."""
+    session, sources = checker.session, Sources(checker.session)
+    scope = scope_of(args, loaded, checker, checked)
+    users = dependents(session, scope.recipes)
+    return {path: reached(scope, session, path, users, sources) for path in fixable_files(checker, checked, sources)}
+
+
+def _proven(fixer: FileFixer) -> dict[tuple[Identity, str], Fix]:
+    return {(identity(finding), fix.title): fix for finding in fixer.offered() for fix in finding.fixes if _is_in(fix, fixer.path)}
 
 
 def _size(scope: Scope) -> int:

@@ -52,6 +52,8 @@ class Budget:
         self.spent: dict[str, float] = {}
         """File -> what its evaluations took beyond the usual, in the last minute of the clock: an editor asks for hours."""
         self.since = time.monotonic()
+        self.running = False
+        """Whether an evaluation is under way."""
         self.late = 0
         """How often the time was up: what hangs on that may be another result the next time."""
         self.begin()
@@ -64,11 +66,9 @@ class Budget:
         if time.monotonic() - self.since > MINUTE:
             self.spent.clear()
             self.since = time.monotonic()
-        now = time.process_time()
-        excess = now - self.started - Limits.usual
-        if excess > 0 and self.owner:
-            self.spent[self.owner] = self.spent.get(self.owner, 0.0) + excess
-        self.started = now
+        self.end()
+        now = self.started = time.process_time()
+        self.running = True
         self.steps = 0
         self.built = 0
         self.checkpoint = 4096
@@ -79,6 +79,13 @@ class Budget:
         if left <= 0:
             self.late += 1
             raise BudgetExceeded(f"more than {Limits.file_seconds:g} seconds for the recipes of one file")
+
+    def end(self) -> None:
+        """Close the account: what is done until the next one begins is no evaluation of a file."""
+        excess = time.process_time() - self.started - Limits.usual
+        if self.running and self.owner and excess > 0:
+            self.spent[self.owner] = self.spent.get(self.owner, 0.0) + excess
+        self.running = False
 
     def step(self, count: int = 1) -> None:
         """Count steps. Raises BudgetExceeded."""

@@ -150,13 +150,14 @@ def unknown_call(machine: Machine, reason: str, args: list[Any], kwargs: dict[An
 def code_of(machine: Machine, function: FunctionValue) -> Code:
     code = function.code
     if code is None:
-        code = machine.compiled.get(function.node)
+        codes = function.module.codes
+        code = codes.get(function.node)
         if code is None:
             from mblint.evaluate.compiler import compile_function
 
             code = compile_function(machine, function)
             code.special = machine.special_functions.get(function.full_name)
-            machine.compiled[function.node] = code
+            codes[function.node] = code
         function.code = code
     return code
 

@@ -24,9 +24,10 @@ def guard_reads(machine: Any, site: Site, frame: Frame) -> Reads:
     if function is None or isinstance(function.node, ast.Lambda):
         return ()
     key = ("guards", site.node)
-    candidates = machine.compiled.get(key)
+    codes = site.module.codes
+    candidates = codes.get(key)
     if candidates is None:
-        candidates = machine.compiled[key] = _candidates(machine, site, frame, function.node)
+        candidates = codes[key] = _candidates(machine, site, frame, function.node)
     reads: dict[tuple[int, str], tuple[Instance, str]] = {}
     machine.speculation += 1
     mark, steps = machine.mark(), machine.steps

@@ -28,8 +28,8 @@ class Module:
     """One module of evaluated source."""
 
     __slots__ = (
-        "_columns", "_derived", "_order", "binders", "done", "is_package", "name", "path", "positions", "relative_path", "running", "stars",
-        "table", "text", "tree", "vars",
+        "_columns", "_derived", "_order", "binders", "codes", "done", "is_package", "name", "path", "positions", "relative_path", "running",
+        "stars", "table", "text", "tree", "vars",
     )  # fmt: skip
 
     def __init__(self, table: ModuleTable, name: str, path: str, is_package: bool, data: bytes | str | None = None) -> None:
@@ -42,6 +42,8 @@ class Module:
         self._columns: list[str] | None = None
         self._order: Order | None = None
         self._derived: dict[Any, Any] = {}
+        self.codes: dict[Any, Any] = {}
+        """What was compiled of it, by node: it goes when the module goes."""
         self.vars: dict[str, Any] = {"__name__": name, "__file__": path}
         self.done: set[int] = set()
         self.running: set[int] = set()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mblint.findings import TextEdit
-from mblint.fix.text import Text
+from mblint.fix.text import Text, text_of
 from mblint.shown import shown_path
 
 
@@ -52,7 +52,7 @@ def apply_edits(path: str, source: str, edits: Iterable[TextEdit]) -> str:
 
     Raises EditConflict when two of them touch the same characters.
     """
-    text = Text(path, source)
+    text = text_of(path, source)
     ranges = list(dict.fromkeys((*_range(text, edit), edit.text) for edit in edits if edit.span.path == path))
     ordered = sorted(ranges, key=lambda item: (item[0], item[1]))
     for before, after in itertools.pairwise(ordered):

@@ -13,7 +13,7 @@ from mblint.fix.apply import EditConflict, apply_all
 from mblint.fix.check import is_python, is_script, is_yaml, lost_comments, parses
 from mblint.fix.layers import Layer
 from mblint.fix.python_file import PythonFile
-from mblint.fix.text import Edits, Refusal, Text
+from mblint.fix.text import Edits, Refusal, Text, text_of
 from mblint.fix.yaml_layout import find_paths
 from mblint.read.span import Span
 
@@ -141,7 +141,7 @@ class _Planner:
 
     def _text(self, path: str) -> Text | Refusal:
         source = self.source(path)
-        return Refusal(f"the text of {path} is not at hand") if source is None else Text(path, source)
+        return Refusal(f"the text of {path} is not at hand") if source is None else text_of(path, source)
 
     def _in_function(self, span: Span) -> bool:
         """Whether a place lies in the recipe's function; its span may cover the header only."""
@@ -290,7 +290,8 @@ class _Planner:
             return Refusal("nothing would change")
         unsafe = list(dict.fromkeys(self.unsafe))
         for path, source in after.items():
-            if not parses(path, source):
+            own = self.python.get(path)
+            if not (own.parses_with(edits) if own is not None else parses(path, source)):
                 return Refusal("the edited file could not be read again", edits[0].span)
             removed = (edit for edit in edits if edit.span.path == path)
             if not any("#" in _removed(before[path], edit) for edit in removed):
@@ -303,5 +304,5 @@ class _Planner:
 
 
 def _removed(source: str, edit: TextEdit) -> str:
-    start, end = Text(edit.span.path, source).bounds(edit.span)
+    start, end = text_of(edit.span.path, source).bounds(edit.span)
     return source[start:end]

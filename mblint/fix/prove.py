@@ -130,16 +130,22 @@ def _none(finding: Finding, fix: Fix, sources: Mapping[str, str]) -> Iterable[Fi
     return ()
 
 
-def offer(sources: Mapping[str, str], judge: Judge, judged: Judged | None = None, *, others: Others = _none) -> list[Finding]:
-    """The findings, each with those of its fixes that are proven, in order; the others are left out."""
+def offer(
+    sources: Mapping[str, str], judge: Judge, judged: Judged | None = None, *, others: Others = _none, again: Judge | None = None
+) -> list[Finding]:
+    """The findings, each with those of its fixes that are proven, in order; the others are left out.
+
+    `again` judges edited texts, where that is less work than judging the first (its findings need neither places nor fixes).
+    """
     before = judged if judged is not None else ask(judge, sources)
+    again = again or judge
     offered: list[Finding] = []
     tried: dict[tuple[object, ...], bool] = {}
 
     def proven(finding: Finding, fix: Fix) -> bool:
         key = (identity(finding), fix.edits)
         if key not in tried:
-            tried[key] = isinstance(prove([(finding, fix)], sources, before, judge), Proof)
+            tried[key] = isinstance(prove([(finding, fix)], sources, before, again), Proof)
         return tried[key]
 
     for finding in before.findings:

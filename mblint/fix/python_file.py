@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ from mblint.fix import env, python
 from mblint.fix.recipe import Addition, Recipe, assignment, emit, read_recipe
 from mblint.fix.render import Renderer, module_names
 from mblint.fix.sites import Site, find_site, is_literal
-from mblint.fix.text import Edits, Refusal, Text
-from mblint.fix.tree import Tree, parse_ast
+from mblint.fix.text import Edits, Refusal, Text, text_of
+from mblint.fix.tree import Tree, parse_ast, still_parses
 from mblint.read.span import Span
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=4)
 def _parsed(path: str, source: str) -> tuple[Text, ast.Module | None]:
-    return Text(path, source), parse_ast(source)
+    return text_of(path, source), parse_ast(source)
 
 
 @lru_cache(maxsize=16)
@@ -127,6 +128,10 @@ class PythonFile:
             self._additions.append(done)
             return Edits(())
         return done
+
+    def parses_with(self, edits: Sequence[TextEdit]) -> bool:
+        """Whether the file can be read with these edits."""
+        return still_parses(self.text, self.module, [edit for edit in edits if edit.span.path == self.text.path])
 
     def finish(self) -> Edits | Refusal:
         edits: list[TextEdit] = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mblint.evaluate.modules import Module
 from mblint.fix.check import is_python
+from mblint.launch.importers import importers
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 
@@ -63,33 +63,6 @@ def _mentioning(scope: Scope, path: str, text_of: TextOf) -> set[str]:
 
 
 def dependents(session: Session, paths: Iterable[str]) -> dict[str, set[str]]:
-    """File -> the files among `paths` that import it, directly or through others, itself included."""
-    modules = {module.path: module for module in session.modules.loaded.values() if isinstance(module, Module)}
-    by_name = {module.name: module.path for module in modules.values()}
-    wanted = set(paths)
-    imports: dict[str, set[str]] = {}
-    for path, module in modules.items():
-        if not session.in_project(path):
-            continue
-        found: set[str] = set()
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.ImportFrom):
-                source = session.modules.resolve_relative(module, node)
-                names = [source, *(f"{source}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            else:
-                continue
-            found.update(by_name[name] for name in names if name in by_name)
-        imports[path] = found
-    reached: dict[str, set[str]] = {path: {path} for path in wanted}
-    for path in wanted:
-        pending = [path]
-        while pending:
-            current = pending.pop()
-            for user, used in imports.items():
-                if current in used and user not in reached[path]:
-                    reached[path].add(user)
-                    pending.append(user)
-        reached[path] &= wanted | {path}
-    return reached
+    """File -> the files of the project that import it, directly or through others, itself included."""
+    modules = [m for m in session.modules.loaded.values() if isinstance(m, Module) and session.in_project(m.path)]
+    return {path: importers(session.modules, modules, [path]) for path in paths}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mblint.findings import TextEdit
 from mblint.read.span import Span
@@ -103,3 +104,9 @@ class Text:
         for match in _LINE_END.finditer(self.text):
             found[match.group()] = found.get(match.group(), 0) + 1
         return max(found, key=lambda ending: (found[ending], ending == "\n")) if found else "\n"
+
+
+@lru_cache(maxsize=8)
+def text_of(path: str, source: str) -> Text:
+    """The text of a file; the fixes of its findings are planned one after the other."""
+    return Text(path, source)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from mblint.findings import TextEdit
 from mblint.fix.text import Refusal, Text
 from mblint.read.span import Span
 
@@ -100,8 +102,9 @@ def _depth(tree: ast.AST) -> int:
     return deepest
 
 
+@lru_cache(maxsize=4)
 def parse_ast(source: str) -> ast.Module | None:
-    """The file's syntax tree, or None when Python cannot read it."""
+    """The file's syntax tree, which nobody changes, or None when Python cannot read it."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -113,19 +116,46 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
-def parse_around(text: Text, span: Span, module: ast.Module | None = None) -> Tree | Refusal:
-    """The concrete tree of the top-level statement(s) on the lines of `span`."""
-    module = module or parse_ast(text.text)
-    if module is None:
-        return Refusal("the file cannot be parsed", span)
-    last_line = max(span.line, span.end_line)
-    units: list[tuple[int, int, list[ast.stmt]]] = []  # statements that share a line stay together
+def _units(module: ast.Module) -> list[tuple[int, int, list[ast.stmt]]]:
+    """(first line, last line, statements) of the top level, in order; statements that share a line stay together."""
+    units: list[tuple[int, int, list[ast.stmt]]] = []
     for node in module.body:
         first, last = _first_line(node), node.end_lineno or node.lineno
         if units and first <= units[-1][1]:
             units[-1] = (units[-1][0], last, [*units[-1][2], node])
         else:
             units.append((first, last, [node]))
+    return units
+
+
+def still_parses(text: Text, module: ast.Module | None, edits: Sequence[TextEdit]) -> bool:
+    """Whether Python can read the text with these edits: only the top-level statements that they are in are parsed again."""
+    pieces = sorted({(*text.bounds(edit.span), edit.text) for edit in edits})
+    parts: list[str] = []
+    for first, last, _ in _units(module) if module is not None else ():
+        start, end = text.line_start(first), text.next_line_start(last)
+        own = [piece for piece in pieces if start <= piece[0] and piece[1] <= end and (piece[0] < end or piece[1] == len(text.text))]
+        if own:
+            pieces = [piece for piece in pieces if piece not in own]
+            position = start
+            for begin, stop, new in own:
+                parts += (text.text[position:begin], new)
+                position = max(position, stop)
+            parts += (text.text[position:end], text.newline)
+    if pieces or not parts:  # between statements, or over several of them
+        from mblint.fix.apply import apply_edits
+
+        return parse_ast(apply_edits(text.path, text.text, edits)) is not None
+    return parse_ast("".join(parts)) is not None
+
+
+def parse_around(text: Text, span: Span, module: ast.Module | None = None) -> Tree | Refusal:
+    """The concrete tree of the top-level statement(s) on the lines of `span`."""
+    module = module or parse_ast(text.text)
+    if module is None:
+        return Refusal("the file cannot be parsed", span)
+    last_line = max(span.line, span.end_line)
+    units = _units(module)
     found = [unit for unit in units if unit[0] <= last_line and unit[1] >= span.line]
     if not found:
         return Refusal("there is no statement at this place", span)

@@ -137,7 +137,7 @@ class Watched(dict[str, Any]):
         self._all()
         return super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 class Reads:

@@ -224,6 +224,7 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
         yield resolved
     finally:
         recipes.open -= 1
+        machine.end()
         machine.undo(mark)
         machine.phase = PHASE_RECIPE
         world.world_size, world.gpu, world.env, world.env_known = saved

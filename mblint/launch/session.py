@@ -16,13 +16,13 @@ from typing import TypeVar
 from mblint.evaluate.compiler import run_module_statement
 from mblint.evaluate.machine import Machine
 from mblint.evaluate.modules import Module, ModuleTable
-from mblint.evaluate.values import FunctionValue
 from mblint.evaluate.world import World
 from mblint.garbage import collect_rarely
 from mblint.launch import providers, tokenizers
 from mblint.launch.apart import Memory
 from mblint.launch.entry import Handed
 from mblint.launch.held import HeldRecipe
+from mblint.launch.importers import importers
 from mblint.launch.replay import Replay
 from mblint.upstream.locate import Upstream
 
@@ -175,16 +175,33 @@ class Session:
 
     def replace_sources(self, texts: Mapping[str, bytes | str | None]) -> None:
         """Evaluate the project with these texts in place of its files (absolute path -> decoded text); an empty mapping
-        goes back to the files. What was learned of upstream stays."""
+        goes back to the files. What was learned of upstream stays, and of modules that no changed text reaches."""
+        old = _of_another_text(self.modules, texts)
+        reached = importers(self.modules, self._own_modules(), old) if old is not None else None
+        self._forget(self.in_project if reached is None else reached.__contains__, texts)
+
+    def reread(self) -> None:
+        """Evaluate the project's files as they are now: they were written."""
+        self._forget(self.in_project, {})
+
+    def _forget(self, gone: Callable[[str], bool], texts: Mapping[str, bytes | str | None]) -> None:
+        """Forget the modules of these paths, and go on with another overlay."""
         self.recipes.release()
-        self.parents.drop(lambda key: self.in_project(key[0]))
         self.modules.overlay = dict(texts)
         self.modules.overlay_folders = {folder for path, text in texts.items() if text is not None for folder in _folders_of(path)}
-        self.modules.drop(self.in_project)
+        self.parents.drop(lambda key: gone(key[0]))
+        self.modules.drop(gone)
         machine = self.machine
-        held = {key: value for key, value in machine.memo.items() if self._is_upstream(key[0])}
+        held = {key: value for key, value in machine.memo.items() if not gone(getattr(key[0].module, "path", ""))}
         machine.memo.clear()
         machine.memo.update(held)
+
+    def importers(self, path: str) -> set[str]:
+        """The file, and the loaded files of the project that import it, directly or through others."""
+        return importers(self.modules, self._own_modules(), [path])
+
+    def _own_modules(self) -> list[Module]:
+        return [m for m in self.modules.loaded.values() if isinstance(m, Module) and self.in_project(m.path)]
 
     @contextmanager
     def at(self, texts: Mapping[str, bytes | str | None]) -> Iterator[None]:
@@ -192,7 +209,7 @@ class Session:
         table, memo = self.modules, self.machine.memo
         before = dict(table.overlay)
         loaded = {n: m for n, m in table.loaded.items() if isinstance(m, Module) and self.in_project(m.path)}
-        kept = {key: value for key, value in memo.items() if not self._is_upstream(key[0])}
+        kept = {key: value for key, value in memo.items() if self.in_project(getattr(key[0].module, "path", ""))}
         self.replace_sources(texts)
         try:
             yield
@@ -201,10 +218,16 @@ class Session:
             table.loaded.update(loaded)
             memo.update(kept)
 
-    def _is_upstream(self, function: FunctionValue) -> bool:
-        """Whether a remembered call is of a function of upstream: texts of the project do not change what it gives."""
-        path = getattr(function.module, "path", "")
-        return bool(path) and not self.in_project(path)
+
+def _of_another_text(table: ModuleTable, texts: Mapping[str, bytes | str | None]) -> set[str] | None:
+    """The loaded files that have another text with this overlay; None where files come or go, so that names may mean others."""
+    before = table.overlay
+    changed = {path for path in {*before, *texts} if path not in before or path not in texts or before[path] != texts[path]}
+    loaded = {module.path for module in table.loaded.values() if isinstance(module, Module)}
+    gone = any(text is None for held in (before, texts) for text in held.values())
+    if gone or any(path not in loaded and path.endswith(".py") for path in changed):
+        return None
+    return changed & loaded
 
 
 def _folders_of(path: str) -> list[str]:

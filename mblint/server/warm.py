@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from mblint.evaluate.modules import Module
-from mblint.evaluate.source import split_lines
-from mblint.evaluate.values import ClassValue, FunctionValue
+from mblint.launch.importers import imported_names, importers
 from mblint.launch.session import Session
 
 Stamp = tuple[int, int]
 """Size and time of change of a file; (-1, 0) where there is none."""
-
-MAX_COMPILED = 20_000
-"""Pieces of compiled source that are kept; what is still in use is compiled again."""
 
 
 class Warm:
@@ -25,7 +20,7 @@ class Warm:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._stamps: dict[str, Stamp] = {}
-        self._imports: dict[int, tuple[Module, frozenset[str], int]] = {}
+        self._counted: dict[int, tuple[Module, int]] = {}
         self._numbers = itertools.count(1)
         self.epoch = 0
         """Counts changes of what is there at all: files that came or went."""
@@ -72,7 +67,7 @@ class Warm:
         """Modules of the project that import a name which was not found among its folders."""
         loaded = self.session.modules.loaded
         missing = {name for name, held in loaded.items() if held is None}
-        return {path for path, module in self._project() if self._imported(module) & missing} if missing else set()
+        return {path for path, module in self._project() if imported_names(module) & missing} if missing else set()
 
     def remember(self) -> None:
         """Note how the files of the modules looked that were read since."""
@@ -90,7 +85,7 @@ class Warm:
         found: dict[str, int] = {}
         pending = [module]
         while pending:
-            for name in self._imported(pending.pop()):
+            for name in imported_names(pending.pop()):
                 held = loaded.get(name)
                 if isinstance(held, Module):
                     if held.path not in found and held is not module and self.session.in_project(held.path):
@@ -102,20 +97,7 @@ class Warm:
 
     def dependents(self, paths: Iterable[str]) -> set[str]:
         """The paths, and those of all modules of the project that import one of them, directly or through others."""
-        loaded = self.session.modules.loaded
-        users: dict[str, set[str]] = {}
-        for path, module in self._project():
-            for name in self._imported(module):
-                held = loaded.get(name)
-                if isinstance(held, Module):
-                    users.setdefault(held.path, set()).add(path)
-        reached, pending = set(paths), list(paths)
-        while pending:
-            for user in users.get(pending.pop(), ()):
-                if user not in reached:
-                    reached.add(user)
-                    pending.append(user)
-        return reached
+        return importers(self.session.modules, [module for _, module in self._project()], paths)
 
     def _project(self) -> list[tuple[str, Module]]:
         session = self.session
@@ -135,68 +117,19 @@ class Warm:
         self.session.recipes.release()
         for held in list(table.loaded.values()):
             if isinstance(held, Module) and held.path in paths:
-                self._imports.pop(id(held), None)
-                self._forget_compiled(held)
+                self._counted.pop(id(held), None)
         table.drop(lambda path: path in paths)
         for path in paths:
             self._stamps.pop(path, None)
         for key in [key for key in machine.memo if getattr(key[0].module, "path", "") in paths]:
             del machine.memo[key]
-        # Of what else was compiled little is of modules that change; a server lives long enough for that to add up.
-        if len(machine.compiled) > MAX_COMPILED:
-            kept = {key: held for key, held in machine.compiled.items() if isinstance(key, tuple) and key[0] == "library class"}
-            machine.compiled.clear()
-            machine.compiled.update(kept)
-
-    def _forget_compiled(self, module: Module) -> None:
-        """What was compiled of a module is kept by its nodes, and keeps all of the module."""
-        compiled = self.session.machine.compiled
-        for value in module.vars.values():
-            if isinstance(value, FunctionValue) and value.module is module and value.node in compiled:
-                whole: ast.AST = value.node
-            elif isinstance(value, ClassValue) and value.module is module and value.node is not None:
-                whole = value.node
-            else:
-                continue
-            for node in ast.walk(whole):
-                compiled.pop(node, None)
-                compiled.pop(("guards", node), None)
-
-    def _imported(self, module: Module) -> frozenset[str]:
-        """Dotted names that a module imports anywhere."""
-        held = self._imports.get(id(module))
-        if held is not None and held[0] is module:
-            return held[1]
-        found: set[str] = set()
-        for node in _import_nodes(module):
-            if isinstance(node, ast.ImportFrom):
-                source = self.session.modules.resolve_relative(module, node)
-                found.add(source)
-                found.update(f"{source}.{alias.name}" for alias in node.names)
-            else:
-                for alias in node.names:
-                    parts = alias.name.split(".")
-                    found.update(".".join(parts[: count + 1]) for count in range(len(parts)))
-        names = frozenset(found)
-        self._imports[id(module)] = (module, names, next(self._numbers))
-        return names
 
     def _number(self, module: Module) -> int:
         """A number that no other module had or will have."""
-        self._imported(module)
-        return self._imports[id(module)][2]
-
-
-def _import_nodes(module: Module) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Import statements anywhere in a module; functions that hold none are not looked through."""
-    lines = split_lines(module.text)
-    for statement in module.tree.body:
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            yield statement
-        elif any("import" in line for line in lines[statement.lineno - 1 : statement.end_lineno]):
-            for node in ast.walk(statement):
-                if isinstance(node, (ast.Import, ast.ImportFrom)):
-                    yield node
+        held = self._counted.get(id(module))
+        if held is None or held[0] is not module:
+            held = self._counted[id(module)] = (module, next(self._numbers))
+        return held[1]
 
 
 def stamp(path: str) -> Stamp:

@@ -112,7 +112,7 @@ class Bench:
     def run(self, case: Case) -> Outcome:
         """Judge a case, apply each of its offered fixes to the text, and judge that."""
         Path(self.path).write_text(case.source())
-        self.session.replace_sources({})
+        self.session.reread()
         self.checker.recipes_of(Path(self.path))
         scope = Scope({self.path: ["case:case_config"]})
 

@@ -47,7 +47,7 @@ def check(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
             for other in [root for root in SESSIONS if root != str(PLACE.get("workplace"))]:
                 del SESSIONS[other]
             SESSIONS[key] = Session(located, roots, common_run.facts_of(loaded, located))
-        SESSIONS[key].replace_sources({})
+        SESSIONS[key].reread()
         return loaded, SESSIONS[key]
 
     for module in (check_run, diff_run):
