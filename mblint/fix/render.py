@@ -8,6 +8,7 @@ import math
 import re
 import tokenize
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mblint.fix.text import Refusal
@@ -85,6 +86,7 @@ def module_names(module: ast.Module) -> Names:
     return Names(meaning, frozenset(assigned))
 
 
+@lru_cache(maxsize=8)
 def quote_of(source: str) -> str:
     """The quote that the file's plain strings use most: `"` unless `'` is ahead."""
     counts = {'"': 0, "'": 0}

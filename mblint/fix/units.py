@@ -71,8 +71,10 @@ def _unit(node: ast.stmt, lines: list[str]) -> Unit:
     first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
     text = "\n".join(lines[first - 1 : node.end_lineno])
     if isinstance(node, (ast.Import, ast.ImportFrom)):
+        if any(alias.name == "*" for alias in node.names):
+            return Unit(text, frozenset(), frozenset(), False)
         names = frozenset((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-        return Unit(text, names, names if "*" in names else frozenset(), "*" not in names)
+        return Unit(text, names, frozenset(), True)
     binds: set[str] = set()
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         binds.add(node.name)
