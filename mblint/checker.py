@@ -19,7 +19,6 @@ from mblint.evaluate.values import FunctionValue
 from mblint.facts.view import View
 from mblint.findings import Finding, Fix, MemoryLine
 from mblint.fix.layers import Layer, layers_of
-from mblint.fix.prove import Judged, objection
 from mblint.judge import Judgement, Undecided, judge, merge
 from mblint.judging.fields import field_findings
 from mblint.judging.overrides import skipped_findings
@@ -39,6 +38,7 @@ from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
 
 if TYPE_CHECKING:
+    from mblint.fix.prove import Judged
     from mblint.review.base import Review
 
 UNREADABLE = ("MB901", "unreadable-file")
@@ -287,6 +287,8 @@ class Checker:
         stay as they are where only some findings are `wanted`."""
         if self.fixes == "none" or not any(finding.fixes for finding in verdict.findings):
             return verdict
+        from mblint.fix.prove import objection  # where something is to be proven
+
         before = judged(verdict)
         findings = []
         for index, finding in enumerate(verdict.findings):
@@ -401,6 +403,8 @@ def _needs_estimate(rule: Rule) -> bool:
 
 def judged(verdict: Verdict) -> Judged:
     """A verdict in the form that proofs compare."""
+    from mblint.fix.prove import Judged
+
     label = verdict.label or verdict.recipe
     doubts = frozenset((label, doubt.rule) for doubt in verdict.undecided if doubt.could_fail)
     return Judged(verdict.findings, doubts, frozenset({label}))

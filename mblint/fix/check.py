@@ -6,7 +6,6 @@ from collections import Counter
 
 from mblint.fix.text import Refusal
 from mblint.fix.tree import parse_ast
-from mblint.fix.yaml_layout import read_layout
 from mblint.read.comments import read_comments
 
 
@@ -27,6 +26,8 @@ def parses(path: str, source: str) -> bool:
     if is_python(path):
         return parse_ast(source) is not None
     if is_yaml(path):
+        from mblint.fix.yaml_layout import read_layout  # the YAML library, where there is such a file
+
         return not isinstance(read_layout(source), Refusal)
     return True
 
