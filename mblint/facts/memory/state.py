@@ -25,6 +25,8 @@ MAIN = "main parameters"
 STATES = "optimizer states"
 FSDP = "gathered FSDP units"
 
+FSDP_LEVELS = {"optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+
 STATE_COMPONENTS = (WEIGHTS, FROZEN, ADAPTERS, COPIES, GRADIENTS, MAIN, STATES, FSDP)
 
 
@@ -94,20 +96,18 @@ def _shards(inputs: Inputs) -> tuple[float, float]:
 def _bytes(counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quantized: Parameters) -> dict[str, float]:
     inputs = counter.inputs
     precision, optimizer, peft = inputs.precision, inputs.optimizer, inputs.peft
-    dense = total.linear + total.other
-    experts = total.expert_linear + total.expert_other
-    in_quantized = quantized.linear + quantized.expert_linear
-    base_bytes = (dense + experts) * precision.weight_bytes
-    if precision.primary_weights:
-        base_bytes += in_quantized * (precision.quantized_weight_bytes - precision.weight_bytes)
     trainable, trainable_experts = _trainable(inputs, total)
-    if peft is None:
-        out = {WEIGHTS: base_bytes, FROZEN: 0.0, ADAPTERS: 0.0}
-        width = float(precision.weight_bytes)
-    else:
-        width = float(peft.weight_bytes)
-        out = {WEIGHTS: 0.0, FROZEN: base_bytes, ADAPTERS: (trainable + trainable_experts) * width}
-    out[COPIES] = in_quantized * precision.weight_copy_bytes
+    base, expert_base = _base_bytes(inputs, total, quantized)
+    width = float(precision.weight_bytes if peft is None else peft.weight_bytes)
+    held = {WEIGHTS if peft is None else FROZEN: (base, expert_base)}
+    if peft is not None:
+        held[ADAPTERS] = (trainable * width, trainable_experts * width)
+    # Parameters that train and those that do not have shards of their own, the experts' too: each is split by its group.
+    split, expert_split = _weight_shards(inputs)
+    out = dict.fromkeys((WEIGHTS, FROZEN, ADAPTERS), 0.0)
+    for name, (of_dense, of_experts) in held.items():
+        out[name] = of_dense / split + of_experts / expert_split
+    out[COPIES] = (quantized.linear + quantized.expert_linear) * precision.weight_copy_bytes
     gradient = 4.0 if optimizer.fp32_gradients else width
     main = _main_bytes(inputs, width)
     states = _state_bytes(optimizer)
@@ -124,6 +124,29 @@ def _bytes(counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quant
     out[STATES] = sharded * states
     out[FSDP] = 0.0
     return out
+
+
+def _base_bytes(inputs: Inputs, total: Parameters, quantized: Parameters) -> tuple[float, float]:
+    """Bytes of the model's own weights (adapters left out), whole: (dense, experts')."""
+    precision = inputs.precision
+    dense = (total.linear + total.other) * precision.weight_bytes
+    experts = (total.expert_linear + total.expert_other) * precision.weight_bytes
+    if precision.primary_weights:
+        change = precision.quantized_weight_bytes - precision.weight_bytes
+        dense += quantized.linear * change
+        experts += quantized.expert_linear * change
+    return dense, experts
+
+
+def _weight_shards(inputs: Inputs) -> tuple[float, float]:
+    """Ranks that share the weights themselves: those of one data parallel group under full sharding, else one.
+
+    The buffer of the weights is split for each parameter group, also for groups that do not train
+    (`megatron_fsdp/param_and_grad_buffer.py`).
+    """
+    if FSDP_LEVELS.get(inputs.optimizer.fsdp, 0) < 3:
+        return 1.0, 1.0
+    return float(inputs.parallel.dense_shards), float(inputs.parallel.expert_shards)
 
 
 def _main_bytes(inputs: Inputs, width: float) -> float:
@@ -158,7 +181,7 @@ def _fsdp(
     main: float,
     states: float,
 ) -> dict[str, float]:
-    """Fully sharded data parallelism: each strategy shards one part more.
+    """Fully sharded data parallelism: each strategy shards one part more; `out` has the weights already.
 
     `optim` shards main parameters and states, `optim_grads` also gradients, `optim_grads_params` also
     weights. What is sharded is whole for a while: the current layer and the layers fetched ahead (at least
@@ -168,17 +191,13 @@ def _fsdp(
     """
     inputs = counter.inputs
     parallel, optimizer, precision = inputs.parallel, inputs.optimizer, inputs.precision
-    levels = {"optim": 1, "optim_grads": 2, "optim_grads_params": 3}
-    level = levels.get(optimizer.fsdp, 0)
+    level = FSDP_LEVELS.get(optimizer.fsdp, 0)
     sharded = trainable / parallel.dense_shards + experts / parallel.expert_shards
     whole = trainable + experts
     out[MAIN] = (sharded if level >= 1 else whole) * main
     out[STATES] = (sharded if level >= 1 else whole) * states
     out[GRADIENTS] = (sharded if level >= 2 else whole) * optimizer.fsdp_grad_bytes
     out[FSDP] = 0.0
-    if level == 3 and whole:
-        for name in (WEIGHTS, FROZEN, ADAPTERS):
-            out[name] *= sharded / whole
     if level < 2 or parallel.dense_shards * parallel.expert_shards == 1:
         return out
     runs = [run for chunk in chunks for run in chunk_runs(inputs, chunk)]

@@ -13,7 +13,7 @@ from mblint.facts.memory.estimate import estimate, estimate_many
 from mblint.facts.memory.inputs import read_inputs
 from mblint.facts.memory.layout import LayoutError, stage_chunks
 from mblint.facts.memory.parameters import Counter
-from mblint.facts.memory.state import STATE_COMPONENTS, stage_state
+from mblint.facts.memory.state import ADAPTERS, GRADIENTS, MAIN, STATE_COMPONENTS, STATES, stage_state
 
 SIZES = st.fixed_dictionaries(
     {
@@ -56,7 +56,8 @@ OPTIMIZERS = st.fixed_dictionaries(
         "ddp.data_parallel_sharding_strategy": st.sampled_from(["no_shard", "optim", "optim_grads", "optim_grads_params"]),
     }
 )
-PEFT = st.sampled_from([{}, {"peft.__class__": "megatron.bridge.peft.lora.LoRA", "peft.sequence_parallel_input_regather": True}])
+LORA = {"peft.__class__": "megatron.bridge.peft.lora.LoRA", "peft.sequence_parallel_input_regather": True}
+PEFT = st.sampled_from([{}, LORA, {**LORA, "peft.share_expert_adapters": False}])
 PARALLEL = st.fixed_dictionaries(
     {
         "tensor_model_parallel_size": st.sampled_from([1, 2, 4]),
@@ -82,6 +83,11 @@ def state(found, *, gathered: bool = True) -> int:
     """Weights, gradients and optimizer states of the stage that has most of them."""
     names = [name for name in STATE_COMPONENTS if gathered or not name.startswith("gathered")]
     return max(sum(stage.components.get(name, 0) for name in names) for stage in found.stages)
+
+
+def adapters_state(stage) -> int:
+    """Adapters with their gradients and optimizer states: all that trains under LoRA."""
+    return sum(stage.components.get(name, 0) for name in (ADAPTERS, GRADIENTS, MAIN, STATES))
 
 
 @settings(max_examples=150, deadline=None)
@@ -121,8 +127,13 @@ def test_more_sharding_never_raises_model_state(plain, sizes, parallel, optimize
     assert not before.missing
     # Twice the stages may be more chunks than layers to share out.
     assume(not after.missing)
+    allowed = state(before, gathered=False)
+    if which == "EP" and sizes["num_moe_experts"] and peft and peft.get("peft.share_expert_adapters", True):
+        # The experts of a rank share one adapter: twice the expert parallel ranks are twice the adapters, for as many GPUs.
+        allowed += max(adapters_state(stage) for stage in before.stages)
     # What FSDP gathers for a moment depends on the largest layer, not on how far the rest is sharded.
-    assert state(after, gathered=False) <= state(before, gathered=False) * (1 + 1e-9)
+    # Each component is rounded to a byte.
+    assert state(after, gathered=False) <= allowed * (1 + 1e-9) + len(STATE_COMPONENTS)
 
 
 @settings(max_examples=150, deadline=None)

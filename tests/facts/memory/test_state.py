@@ -170,3 +170,22 @@ def test_experts_are_shared_out_over_their_own_ranks(plain) -> None:
         sequence_parallel=True,
     )
     assert whole - parts == routed * 3 / 4
+
+
+def test_full_sharding_splits_frozen_experts_over_their_own_ranks(plain) -> None:
+    """However few of the trained parameters are experts': the shards of frozen weights do not depend on what trains."""
+
+    def frozen(ep: int, **peft: object) -> float:
+        fsdp = {"ddp.use_megatron_fsdp": True, "ddp.data_parallel_sharding_strategy": "optim_grads_params"}
+        stage = estimate(
+            plain(8, set={**LORA, **fsdp, **peft}, num_moe_experts=16, moe_ffn_hidden_size=1024, expert_model_parallel_size=ep)
+        ).stages[0]
+        return stage.components[FROZEN]
+
+    routed = 16 * 16 * 3 * 2048 * 1024
+    others = 16 * (2048 * (3072 + 2048) + 2 * 2048 + 2048 * 16) + 2 * 32000 * 2048 + 2048
+    assert frozen(1) == pytest.approx(2 * (routed + others) / 8, abs=1)
+    # Eight ranks hold an eighth of everything, whether a rank has all experts' shards or some experts whole.
+    assert frozen(8) == frozen(2) == frozen(1)
+    assert frozen(8, **{"peft.target_modules": ["linear_qkv"]}) == frozen(1)
+    assert frozen(8, **{"peft.target_modules": ["nothing"]}) == frozen(1)
