@@ -206,11 +206,17 @@ def config_of(session: Session, spec: LaunchSpec) -> Instance | None:
         for section, held in cfg.attrs.items():
             if isinstance(held, Instance) and section != "model":
                 cfg.attrs[section] = session.machine.new_instance(None, f"{spec.launcher} fills in what its file does not say")
+    if spec.launcher in SEQUENCE_PARALLEL_OF_ITS_OWN and isinstance(model := cfg.attrs.get("model"), Instance):
+        model.attrs["sequence_parallel"] = Unknown(f"{spec.launcher} chooses sequence_parallel where its file does not")
     return cfg
 
 
 FILLS_IN = frozenset({"nemo-rl", "verl", "skyrl", "areal", "megatron-lm"})
 """Launchers that make the whole config themselves: of what their files leave open, no default of Megatron-Bridge holds."""
+
+SEQUENCE_PARALLEL_OF_ITS_OWN = FILLS_IN - {"megatron-lm"}
+"""Those that leave the model's fields at their defaults but this one: verl's default is on, SkyRL and AReaL derive it from the
+tensor parallel size. Megatron-LM's option is off where it is not given, as the field is."""
 
 
 def _provider(session: Session, hf_id: Any) -> Any:

@@ -55,6 +55,8 @@ _MARKS = re.compile(
     r"|#\s*mblint:|^recipe[ \t]*:[ \t]*\n[ \t]+_target_:",
     re.M,
 )
+_PARENT = re.compile(r"^defaults[ \t]*:(?:[ \t]*|[ \t]*\n[ \t]*-[ \t]+|[ \t]*\[[ \t]*)[\"']?[\w./-]+\.ya?ml\b", re.M)
+"""A file that lays itself over others of the same kind, which it names with their suffix; Hydra's lists of groups have none."""
 _TOP_KEY = re.compile(r"^([A-Za-z_]\w*)[ \t]*:", re.M)
 _FIELD = re.compile(
     r"^[ \t]+(?:train_iters|micro_batch_size|global_batch_size|tensor_model_parallel_size|lr_warmup_iters"
@@ -69,7 +71,7 @@ def may_concern(text: str) -> bool:
     """Whether a YAML text can be of interest; cheap, asked of every YAML file of a repository."""
     if len(text) > MAX_FILE:
         return False
-    if _MARKS.search(text):
+    if _MARKS.search(text) or ("defaults" in text and _PARENT.search(text)):
         return True
     if _FIELD.search(text) and _has_sections(_TOP_KEY.findall(text)):
         return True
@@ -151,7 +153,7 @@ def _shaped(
         if launches:
             reading.shape, reading.launches = "primus", launches
             return True
-    if "megatron_cfg" in text or (source.get(root, "policy") is not None and source.get(root, "defaults") is not None):
+    if "megatron_cfg" in text or (source.get(root, "defaults") is not None and (source.get(root, "policy") or _PARENT.search(text))):
         merged, missing = with_defaults(load_layer(text, path), path, read)
         if adapter_nemo_rl.is_nemo_rl(merged):
             reading.shape = "nemo-rl"
