@@ -157,9 +157,9 @@ def _by_entry(base: LaunchSpec, kind: str, name: str, line: Line, context: Conte
         base_name = name.rsplit("/", 1)[-1]
         given = {word.split("=", 1)[0] for word in texts if word.startswith("-")}
         if given & {"--model_recipe_name", "-mr"} or (given & {"--model_size"} and given & {"--model_name", "-m"}):
-            return performance_launch(base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE)
+            return performance_launch(base, line, *_performance_table(name, context))
         if base_name == "setup_experiment.py" and "performance" in name:
-            return performance_launch(base, line, _table(name, "argument_parser.py", context) or runner_tables.PERFORMANCE)
+            return performance_launch(base, line, *_performance_table(name, context))
         if base_name in ("train.sh", "setup_experiment.py", "launch_with_nemo_run.py") and given & {
             "--recipe",
             "--model",
@@ -183,6 +183,16 @@ def _table(entry: str, file: str, context: Context) -> Table | None:
     folder = entry.rsplit("/", 1)[0] + "/" if "/" in entry else ""
     source = context.find(folder + file)
     return read_table(source) if source is not None else None
+
+
+def _performance_table(entry: str, context: Context) -> tuple[Table, bool]:
+    """The options of a performance runner, and whether there are no others: the program and the parser beside it are
+    both in the project, and the program adds none of its own."""
+    table = _table(entry, "argument_parser.py", context)
+    if table is None:
+        return runner_tables.PERFORMANCE, False
+    program = context.find(entry)
+    return table, program is not None and "add_argument" not in program
 
 
 def _submitted(base: LaunchSpec, line: Line, context: Context) -> LaunchSpec | None:

@@ -244,13 +244,16 @@ def variant_suffix(variant: str | None) -> str:
     return "" if variant is None or variant.lower() in ("v1", "v2") else f"_{variant.lower()}"
 
 
-def performance_launch(base: LaunchSpec, line: Line, table: Table) -> LaunchSpec:
+def performance_launch(base: LaunchSpec, line: Line, table: Table, exact: bool = False) -> LaunchSpec:
     """A launch by scripts/performance (run_script.py, bootstrap.py, setup_experiment.py, or a copy of
-    one)."""
+    one).
+
+    What the parser does not know goes to Hydra as an override, which an option is not; setup_experiment.py first warns
+    of it and submits the job all the same."""
     parts = split(line.texts(), table)
     flags = given_flags(line, parts.found)
-    overrides, unread, refused = _rest(line, parts.rest, exact=False)
-    refused = _misused(line, parts, exact=False) or refused
+    overrides, unread, refused = _rest(line, parts.rest, exact)
+    refused = _misused(line, parts, exact) or refused
 
     def text(name: str, default: str | None = None) -> str | Unknown | None:
         given = flags.get(name)
