@@ -260,16 +260,18 @@ def _without_recipe(session: Session, launch: Launch) -> Instance:
     if launch.spec is None:
         return plain_config(session)
     from mblint.launch.from_spec import config_of, shipped_names
+    from mblint.launch.runner_flags import BENCHMARK
 
     cfg = config_of(session, launch.spec)
     if cfg is None:
-        named = "it names no recipe"
-        if launch.spec.recipe:
+        named, aside = "it names no recipe", not launch.spec.recipe
+        if launch.spec.launcher == "performance" and not session.modules.submodules(BENCHMARK):
+            # Before 0.6 the performance recipes were files beside their runner.
+            named, aside = f"this release of megatron-bridge has no {BENCHMARK}", True
+        elif launch.spec.recipe:
             near = _closest(launch.spec.recipe, shipped_names(session.upstream_roots))
             named = f"no recipe is called {launch.spec.recipe}" + (f" (did you mean {near}?)" if near else "")
-        raise CannotEvaluate(
-            f"{named}, so the launch is not judged", launch.spec.recipe_span or launch.spec.span, aside=not launch.spec.recipe
-        )
+        raise CannotEvaluate(f"{named}, so the launch is not judged", launch.spec.recipe_span or launch.spec.span, aside=aside)
     return cfg
 
 
