@@ -62,11 +62,12 @@ def test_every_rule_has_a_page_with_what_is_said_to_its_examples(made: dict[str,
         told = any(example.get("set") is not None for example in rule.examples.get("fails", ()))
         if rule.judged_by == "expression" and told:
             assert f"[{rule.id} {rule.name}]: " in page, rule.id
-        # Examples that are files are judged as such; what a failure inside mblint looks like cannot be made to order.
-        files = [e for e in rule.examples.get("fails", ()) if ("python" in e or "shell" in e) and not e.get("overrides")]
-        if files and rule.id != "MB900":
-            assert f"[{rule.id} {rule.name}]: " in page and re.search(r"^ *--> (recipe\.py|launch\.sh):\d+", page, re.MULTILINE), rule.id
-            assert ".cache" not in page, rule.id
+        examples = rule.examples["fails"]
+        reported = page.partition("## Reported\n")[2].partition("\n## ")[0]
+        assert len(re.findall(rf"^```text\n\w+\[{rule.id} ", reported, re.MULTILINE)) == len(examples), rule.id
+        if any("python" in example or "shell" in example for example in examples):  # judged as files
+            assert re.search(r"^ *--> (recipe\.py|launch\.sh):\d+", page, re.MULTILINE), rule.id
+            assert ".cache/mblint/upstream" not in page and rule.id.lower() not in reported, rule.id
 
 
 def test_every_setting_and_command_is_described(made: dict[str, str]) -> None:

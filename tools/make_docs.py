@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import importlib
 import io
 import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tools.doc_examples import PROVOKED, output
 
 AREAS = {
     "launch": "What the launch path itself reports",
@@ -161,70 +161,13 @@ def example_text(example: Mapping[str, Any], rule: Any, *, judged: bool) -> str:
         lines += ["", f"with {', '.join(around)}"]
     said = output(example, rule) if judged else ""
     if said:
-        lines += ["", "```text", said, "```"]
+        words = [PROVOKED[rule.id][1], ""] if rule.id in PROVOKED else []
+        lines += ["", *words, "```text", said, "```"]
     return "\n".join(lines)
 
 
 def _short(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def output(example: Mapping[str, Any], rule: Any) -> str:
-    """What mblint says of this rule in an example; empty where it cannot be made to say it."""
-    if "python" in example or "shell" in example:
-        return said_of_files().get((rule.id, str(example.get("python", example.get("shell")))), "")
-    if rule.judged_by != "expression" or "set" not in example:
-        return ""
-    from mblint.judge import judge
-    from mblint.ruleset.examples import launch_of
-
-    found = [finding for finding in judge(launch_of(example), [rule]).findings if finding.rule == rule.id]
-    if not found:
-        return ""
-    finding = found[0]
-    lines = [f"{finding.severity}[{finding.rule} {finding.name}]: {finding.message}"]
-    for fix in finding.fixes:
-        lines.append(f"  fix: {fix.title} [{fix.safety}]" + (f"; cost: {fix.cost}" if fix.cost else ""))
-    return "\n".join(lines)
-
-
-@functools.cache
-def said_of_files() -> dict[tuple[str, str], str]:
-    """(Rule, text of a file) -> what `mblint check` reports of the rule in it, for all examples that are files, from one run.
-
-    Judged against the fetched copy of the newest known release where there is one, else against the snapshot.
-    """
-    from mblint.cli.main import main as mblint
-    from mblint.ruleset.load import load_rules
-    from mblint.upstream.cache import find_copy
-    from mblint.upstream.releases import DEFAULT_BRIDGE
-
-    copy = find_copy(DEFAULT_BRIDGE, None)
-    texts: dict[str, tuple[str, str, str]] = {}
-    for rule in load_rules():
-        for number, example in enumerate(rule.examples.get("fails", ())):
-            for language, ending, shown in (("python", ".py", "recipe"), ("shell", ".sh", "launch")):
-                if language in example:
-                    texts[f"{rule.id.lower()}_{number}{ending}"] = (rule.id, str(example[language]), shown)
-    out, here = io.StringIO(), os.getcwd()
-    words = ["check", "--isolated", "--no-cache", "--format", "full", "--color", "never", "--exit-zero", "-j", "1"]
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (_, text, _) in texts.items():
-            Path(folder, name).write_text(text, encoding="utf-8")
-        os.chdir(folder)
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-                mblint([*words, "--upstream", DEFAULT_BRIDGE if copy is not None else "none"])
-        finally:
-            os.chdir(here)
-    said: dict[tuple[str, str], str] = {}
-    for block in out.getvalue().split("\n\n"):
-        for name, (rule_id, text, shown) in texts.items():
-            if re.match(rf"\w+\[{rule_id} ", block) and f"--> {name}:" in block:
-                stem = name.partition(".")[0]
-                block = block.replace(f"{copy.path}{os.sep}" if copy is not None else "\0", "")
-                said.setdefault((rule_id, text), block.replace(stem, shown).rstrip())
-    return said
 
 
 def settings_page(schema: Mapping[str, Any]) -> str:
