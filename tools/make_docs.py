@@ -218,7 +218,7 @@ def commands_page() -> str:
     from mblint.cli.main import COMMANDS, main
 
     lines = ["# Commands", "", "Each as `mblint COMMAND --help` prints it.", ""]
-    width, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "110"
+    width, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "86"  # fits the page
     try:
         for name in COMMANDS:
             text = io.StringIO()

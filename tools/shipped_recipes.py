@@ -62,14 +62,15 @@ def judged(checker: Checker, name: str) -> tuple[Verdict, Sized | None]:
 
 
 def table(rows: list[tuple[str, Finding]]) -> list[str]:
-    """Rows of a Markdown table: recipe, rule, reason, place of the check."""
-    lines = ["| recipe | rule | reason | check |", "|---|---|---|---|"]
+    """Rows of a Markdown table: recipe, rule, reason with the place of the check."""
+    lines = ["| recipe | rule | reason, and where it is checked |", "|---|---|---|"]
     for name, finding in rows:
         module, _, function = name.partition(":")
         family = ".".join(module.split(".")[2:4])
         message = finding.message.replace("|", "\\|").replace("\n", " ")
         place = finding.enforced_by[0] if finding.enforced_by else ""
-        lines.append(f"| {family} `{function}` | {finding.rule} | {message[:220]} | {f'`{place}`' if place else ''} |")
+        checked = f"<br>`{place}`" if place else ""
+        lines.append(f"| {family} `{function}` | [{finding.rule}](rules/{finding.rule}.md) | {message[:220]}{checked} |")
     return lines
 
 

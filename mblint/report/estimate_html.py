@@ -14,7 +14,7 @@ from mblint.facts.memory.capacity import GIB
 from mblint.facts.memory.groups import GROUPS, group_of, grouped
 from mblint.report.estimate_page import SCRIPT, STYLE
 from mblint.report.estimate_text import gib
-from mblint.report.html_page import head
+from mblint.report.html_page import breakable, head
 from mblint.shown import neutral
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from mblint.facts.memory.launch_memory import LaunchMemory
 
 _WIDE: Final = 1000
+_COLUMNS: Final = (
+    ("launch", False), ("GPUs", True), ("type", False), ("verdict", False),
+    ("state", True), ("peak", True), ("total", True), ("left", True),
+)  # fmt: skip
+"""Title, and whether the column is a number."""
 _CLASSES: Final = {"fits": "fits", "close": "close", "does not fit": "too-much"}
 # Sorted by verdict, the worst comes first.
 _ORDER: Final = ("does not fit", "close", "unknown", "no estimate", "fits", "")
@@ -44,16 +49,7 @@ def _page(launches: Sequence[LaunchMemory]) -> Iterator[str]:
     yield _legend()
     yield '<div class="scroll"><table class="sortable">'
     yield "<thead><tr>"
-    for title, numeric in (
-        ("launch", False),
-        ("GPUs", True),
-        ("type", False),
-        ("verdict", False),
-        ("state", True),
-        ("peak", True),
-        ("total", True),
-        ("left", True),
-    ):
+    for title, numeric in _COLUMNS:
         kind = ' class="number"' if numeric else ""
         yield f'<th scope="col"{kind}><button type="button">{title}</button></th>'
     yield '<th scope="col">memory</th>'
@@ -74,14 +70,15 @@ def _launch(launch: LaunchMemory, full: float) -> Iterator[str]:
     yield "<tbody>"
     yield "<tr>"
     changes = "".join(f"<span>{_text(key)} = {_text(str(value))}</span>" for key, value in launch.changes.items())
-    yield f'<td class="name" data-value="{_text(launch.id)}">{_text(launch.id)}{changes}</td>'
-    yield _number("" if launch.world_size is None else str(launch.world_size), launch.world_size)
+    yield f'<td class="name" data-value="{_text(launch.id)}">{breakable(launch.id)}{changes}</td>'
+    yield _number("" if launch.world_size is None else str(launch.world_size), launch.world_size, "GPUs")
     yield f'<td data-value="{_text(launch.gpu)}">{_text(launch.gpu)}</td>'
     kind, rank = _CLASSES.get(verdict, "unknown"), _ORDER.index(verdict)
     yield f'<td class="verdict {kind}" data-value="{rank}">{verdict}</td>'
-    for size in (launch.static_bytes, launch.allocated_bytes, launch.total_bytes, launch.head_room_bytes):
-        yield _number("" if size is None else gib(size), size)
-    yield f"<td>{_bar(launch.groups, full, capacity)}</td>"
+    sizes = (launch.static_bytes, launch.allocated_bytes, launch.total_bytes, launch.head_room_bytes)
+    for (title, _), size in zip(_COLUMNS[-4:], sizes, strict=True):
+        yield _number("" if size is None else gib(size), size, title)
+    yield f'<td class="bar">{_bar(launch.groups, full, capacity)}</td>'
     yield "</tr>"
     yield '<tr class="detail"><td colspan="9">'
     yield from _detail(launch, full, capacity)
@@ -112,7 +109,7 @@ def _detail(launch: LaunchMemory, full: float, capacity: float | None) -> Iterat
         yield (
             f"<p>Between {gib(judgement.low_bytes)} and {gib(judgement.high_bytes)} GiB"
             f" ({judgement.band});"
-            f" a {_text(launch.gpu)} holds {launch.capacity.low_gib:.1f} to"
+            f" {_text(launch.gpu)} holds {launch.capacity.low_gib:.1f} to"
             f" {launch.capacity.high_gib:.1f} GiB ({_text(launch.capacity.source)}).</p>"
         )
     yield from _components(launch)
@@ -130,7 +127,8 @@ def _components(launch: LaunchMemory) -> Iterator[str]:
         share = f"{size / total:.0%}" if total else ""
         kind = group_of(name) if launch.groups else ""
         shown = f"{_swatch(kind)} {kind}" if kind else ""
-        yield (f'<tr><td>{_text(name)}</td><td class="number">{gib(size)}</td><td class="number">{share}</td><td>{shown}</td></tr>')
+        numbers = f'<td class="number">{gib(size)}</td><td class="number">{share}</td>'
+        yield f'<tr><td>{_text(name)}</td>{numbers}<td class="group">{shown}</td></tr>'
     yield f'<tr><th scope="row">total</th><td class="number">{gib(total)}</td><td></td><td></td></tr>'
     yield "</tbody></table>"
 
@@ -186,8 +184,10 @@ def _swatch(group: str) -> str:
     return f'<svg class="kind" viewBox="0 0 10 10" aria-hidden="true"><rect class="g-{group}" width="10" height="10"/></svg>'
 
 
-def _number(shown: str, value: float | None) -> str:
-    return f'<td class="number" data-value="{"" if value is None else value}">{shown}</td>'
+def _number(shown: str, value: float | None, title: str) -> str:
+    """A cell of the large table; in a narrow window, which has no head, its title stands before it."""
+    label = f' data-label="{title}"' if shown else ""
+    return f'<td class="number" data-value="{"" if value is None else value}"{label}>{shown}</td>'
 
 
 def _text(value: str) -> str:

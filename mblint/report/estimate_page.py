@@ -27,7 +27,7 @@ th button { all: unset; cursor: pointer; font: inherit; }
 th button:focus-visible, summary:focus-visible { outline: 2px solid var(--weights); outline-offset: 2px; }
 th[aria-sort] button::after { content: " \\25B4"; }
 th[aria-sort=descending] button::after { content: " \\25BE"; }
-.name { overflow-wrap: anywhere; min-width: 12rem; font-weight: 600; }
+.name { overflow-wrap: anywhere; min-width: 17rem; font-weight: 600; }
 .name span { display: block; font-weight: 400; color: var(--dim); }
 .fits { color: var(--good); } .close, .unknown { color: var(--near); } .too-much { color: var(--bad); }
 .verdict { font-weight: 600; white-space: nowrap; }
@@ -35,6 +35,7 @@ svg { display: block; width: 100%; min-width: 14rem; height: 1.2rem; }
 .detail > td { padding-top: 0; }
 summary { cursor: pointer; color: var(--dim); }
 .inner { background: var(--row); width: auto; min-width: 50%; }
+.group { white-space: nowrap; }
 .inner .wide { min-width: 24rem; }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; padding: 0; margin: .6rem 0; list-style: none; }
 .legend svg, .kind { display: inline-block; width: .9rem; min-width: 0; height: .9rem;
@@ -46,6 +47,16 @@ summary { cursor: pointer; color: var(--dim); }
 svg:not(.kind) [class^=g-] { stroke: var(--back); stroke-width: .5; vector-effect: non-scaling-stroke; }
 .rest { fill: var(--row); stroke: var(--line); }
 .limit { stroke: var(--text); stroke-width: 3; vector-effect: non-scaling-stroke; }
+@media (max-width: 44rem) {
+  body { margin-top: 1rem; }
+  .sortable > thead { display: none; }
+  .sortable, .sortable > tbody { display: block; }
+  .sortable > tbody > tr { display: flex; flex-wrap: wrap; gap: .1rem 1.2rem; }
+  .sortable > tbody > tr > td { padding: .1rem 0; }
+  .sortable > tbody > tr > :is(.name, .bar, [colspan]) { flex: 1 0 100%; min-width: 0; }
+  .sortable [data-label]::before { content: attr(data-label) " "; color: var(--dim); font-weight: 400; }
+  details { overflow-x: auto; }
+  .detail { padding-bottom: .8rem; } }
 @media print { details { display: block; } }
 """
 

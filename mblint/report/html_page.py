@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import Iterator
 from html import escape
 
+from mblint.shown import neutral
+
 
 def head(title: str, style: str, script: str, further: str = "") -> Iterator[str]:
     """Everything up to `</head>`. The policy allows this style and this script, and `further` directives say more."""
@@ -24,3 +26,8 @@ def head(title: str, style: str, script: str, further: str = "") -> Iterator[str
 
 def _digest(inline: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+
+
+def breakable(name: str) -> str:
+    """A name as markup that may be broken after its colons and underscores, not in the middle of a word."""
+    return escape(neutral(name)).replace(":", ":<wbr>").replace("_", "_<wbr>")

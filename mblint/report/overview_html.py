@@ -18,7 +18,7 @@ from mblint.facts.memory.capacity import GIB
 from mblint.facts.memory.launch_memory import LaunchMemory
 from mblint.findings import Severity
 from mblint.overview.model import Entry, Overview
-from mblint.report.html_page import head
+from mblint.report.html_page import breakable, head
 from mblint.report.model import count_of, summary_lines
 from mblint.report.overview_data import page_data
 from mblint.shown import neutral
@@ -29,9 +29,9 @@ _FULL: Final = 1.25
 _KINDS: Final = {"fits": "fits", "close": "close", "does not fit": "too-much"}
 
 _COLUMNS: Final = (
-    ("Launch", ""), ("Model", ""), ("GPUs", "number"), ("TP", "number"), ("PP", "number"), ("VPP", "number"), ("CP", "number"),
-    ("EP", "number"), ("DP", "number"), ("Batch", "number"), ("Sequence", "number"), ("Precision", ""), ("Recompute", ""),
-    ("GiB of the fullest GPU", "value"), ("Findings", "value"),
+    ("Launch", ""), ("Findings", "value"), ("Model", ""), ("GPUs", "number"), ("TP", "number"), ("PP", "number"), ("VPP", "number"),
+    ("CP", "number"), ("EP", "number"), ("DP", "number"), ("Batch", "number"), ("Sequence", "number"), ("Precision", ""),
+    ("Recompute", ""), ("GiB of the fullest GPU", "value"),
 )  # fmt: skip
 """Title and kind: `number` is aligned to the right, `value` sorts as a number but is drawn."""
 
@@ -172,9 +172,10 @@ def _row(entry: Entry, index: int) -> Iterator[str]:
         f'<tr data-index="{index}" data-tags="{" ".join(tags(entry))}" data-gpu="{_text(entry.gpu)}"'
         f' data-precision="{_text(shape.precision)}" data-rule="{_attribute(rules)}" data-text="{_text(text)}">'
     )
-    link = f'<a href="#launch-{index + 1}">{_breakable(name)}</a>'
+    link = f'<a href="#launch-{index + 1}">{breakable(name)}</a>'
     place = f"{entry.file}:{entry.line}" if entry.file else ""
     yield f'<td class="name" data-value="{_text(name)}">{link}<small>{_text(place)}</small></td>'
+    yield _badges(entry)
     model = shape.model.rpartition("/")[2]
     size = ", ".join(part for part in (f"{shape.layers} layers" if shape.layers else "", shape.peft) if part)
     title = f' title="{_text(shape.model)}"' if model != shape.model else ""
@@ -190,7 +191,6 @@ def _row(entry: Entry, index: int) -> Iterator[str]:
     recompute = '<span class="one">none</span>' if shape.recompute == "none" else _text(shape.recompute)
     yield f'<td class="words" data-value="{_text(shape.recompute)}">{recompute}</td>'
     yield _memory(entry.memory)
-    yield _badges(entry)
     yield "</tr>"
 
 
@@ -249,11 +249,6 @@ def _badges(entry: Entry) -> str:
 
 def _text(value: str) -> str:
     return escape(neutral(value))
-
-
-def _breakable(name: str) -> str:
-    """A name that may be broken after its underscores."""
-    return _text(name).replace("_", "_<wbr>")
 
 
 def _attribute(value: str) -> str:

@@ -198,7 +198,7 @@ def test_names_cannot_command_the_terminal_or_the_page() -> None:
 class Page(HTMLParser):
     """Tags that are open and closed, attributes, and the widths of each bar."""
 
-    VOID = ("meta",)
+    VOID = ("meta", "wbr")
 
     def __init__(self) -> None:
         super().__init__()

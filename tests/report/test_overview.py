@@ -301,6 +301,17 @@ def test_a_narrow_window_scrolls_the_table_and_not_the_page(browser: Browser) ->
         browser.size(1500, 1000)
 
 
+def test_a_laptop_shows_the_whole_table_and_a_telephone_its_findings(browser: Browser) -> None:
+    try:
+        browser.size(1280, 800)
+        assert browser.js("document.querySelector('.scroll').scrollWidth <= document.querySelector('.scroll').clientWidth") is True
+        browser.size(400, 800)
+        right = browser.js("Math.max(...Array.from(document.querySelectorAll('.badge')).map(b => b.getBoundingClientRect().right))")
+        assert 0 < right <= 400
+    finally:
+        browser.size(1500, 1000)
+
+
 def test_mistakes_are_one_line(project: Path, upstream: Path, tmp_path: Path) -> None:
     done = run(tmp_path, upstream, "--isolated")
     assert (done.returncode, done.stdout) == (4, "") and done.stderr.startswith("mblint: error: no recipe found in .; a recipe is")
