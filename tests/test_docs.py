@@ -22,6 +22,7 @@ import pytest
 import yaml
 
 from tests.browser import Browser, program
+from tests.counterparts import actionlint
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -228,19 +229,26 @@ def test_the_example_workflow_asks_for_no_more_than_it_needs(tmp_path: Path) -> 
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.network
 def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
-    """The documented workflow and the one that `mblint init` writes."""
-    actionlint = shutil.which("actionlint")
-    if actionlint is None:
-        pytest.skip("NO ACTIONLINT: the workflows were not looked at by it")
+    """The documented workflow, the one that `mblint init` writes, and the action's steps as those of a workflow."""
     from mblint.cli.main import main
 
     (block,) = re.findall(r"^<!-- workflow -->\n```yaml\n(.*?)^```$", (DOCS / "github.md").read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / ".git").mkdir()
     assert main(["init", "--workflow", str(tmp_path)]) == 0
-    (tmp_path / ".github" / "workflows" / "documented.yml").write_text(block)
-    done = subprocess.run([actionlint, "-no-color"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    workflows = {path.name: path.read_text() for path in (tmp_path / ".github" / "workflows").iterdir()}
+    assert len(workflows) == 1
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    inputs = {name: {"type": "string", "description": spec["description"]} for name, spec in action["inputs"].items()}
+    called = {
+        "on": {"workflow_call": {"inputs": inputs}},
+        "jobs": {"action": {"runs-on": "ubuntu-latest", "steps": action["runs"]["steps"]}},
+    }
+    texts = {**workflows, "documented.yml": block, "action.yml": yaml.safe_dump(called, sort_keys=False)}
+    assert actionlint(tmp_path / "whole", texts) == []
+    (found,) = actionlint(tmp_path / "broken", {"x.yml": texts["action.yml"].replace("inputs.upstream", "inputs.upsteam")})
+    assert "upsteam" in found
 
 
 def test_the_problem_matcher_reads_the_concise_report() -> None:

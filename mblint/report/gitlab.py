@@ -1,4 +1,4 @@
-"""GitLab's code quality report."""
+"""GitLab's code quality report. Each entry is a whole issue as Code Climate defines it, of which GitLab reads a part."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from mblint.report.concise import text_of
 from mblint.report.model import Group, Report, groups
 from mblint.report.stream import emit_json
 from mblint.shown import neutral, relative
+
+CATEGORIES = {"oom": "Performance", "slow": "Performance", "dead": "Clarity", "note": "Clarity"}
+"""By outcome, among those that Code Climate has; all others are bugs."""
 
 SEVERITIES = {"error": "critical", "warning": "major", "advice": "minor"}
 
@@ -21,10 +24,11 @@ def _issue(report: Report, group: Group) -> dict[str, Any]:
     finding, span = group.finding, group.finding.span
     # An issue needs a file; a launch from elsewhere has none in the project.
     path = relative(span.path, report.top_folder) if span is not None else "."
-    lines: dict[str, int] = {"begin": span.line if span is not None else 1}
-    if span is not None and span.end_line > span.line:
-        lines["end"] = span.end_line
+    begin = max(1, span.line if span is not None else 1)
+    lines = {"begin": begin, "end": max(begin, span.end_line if span is not None else 1)}
     return {
+        "type": "issue",
+        "categories": [CATEGORIES.get(finding.outcome, "Bug Risk")],
         "description": text_of(group),
         "check_name": f"{finding.rule} {finding.name}",
         "fingerprint": group.key,

@@ -15,7 +15,7 @@ SEVERITIES = {"error": "ERROR", "warning": "WARNING", "advice": "INFO"}
 
 
 def render(report: Report, out: TextIO) -> None:
-    """Write one document; columns count bytes of UTF-8, as the format wants it."""
+    """Write one document; columns count bytes of UTF-8, as the format wants it, and keys are the names in its definition."""
     texts: dict[str, Text | None] = {}
     emit_json(
         out,
@@ -37,7 +37,7 @@ def _diagnostic(report: Report, group: Group, texts: dict[str, Text | None]) -> 
     if finding.span is not None:
         entry["location"] = _location(report, finding.span, texts)
     if finding.related:
-        entry["relatedLocations"] = [
+        entry["related_locations"] = [
             {"message": neutral(related.message), "location": _location(report, related.span, texts)} for related in finding.related
         ]
     if is_fixable(finding):
