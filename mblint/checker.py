@@ -20,11 +20,12 @@ from mblint.facts.view import View
 from mblint.findings import Finding, Fix, MemoryLine
 from mblint.fix.layers import Layer, layers_of
 from mblint.judge import Judgement, Undecided, judge, merge
+from mblint.judging.choices import choice_findings, without_told_twice
 from mblint.judging.fields import field_findings
 from mblint.judging.overrides import skipped_findings
 from mblint.judging.path import changed_findings, path_findings
 from mblint.judging.reach import agreeing
-from mblint.judging.types import mistyped_findings
+from mblint.judging.types import mistyped_findings, with_type_errors
 from mblint.launch import path as launch_path
 from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
@@ -212,8 +213,8 @@ class Checker:
         outcome = resolved.path
         if self.review is not None:
             self.review.attach(launch, resolved)
-        raw = path_findings(resolved, outcome)
-        code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved), *mistyped_findings(resolved)]
+        raw = with_type_errors(path_findings(resolved, outcome), mistyped_findings(resolved))
+        code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved), *choice_findings(resolved)]
         judgement: Judgement = judge(resolved, self.rules)
         judged = list(judgement.findings)
         memory = None
@@ -226,7 +227,7 @@ class Checker:
         if outcome.failures or (outcome.stopped is None and not outcome.undecided):
             judged = agreeing(judged, outcome)
         findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
-        findings = [_of_a_wrong_value(finding, findings) for finding in findings]
+        findings = [_of_a_wrong_value(finding, findings) for finding in without_told_twice(findings)]
         if launch.title:
             findings = [replace(finding, launch=launch.label) for finding in findings]
         if resolved.condition is not None:

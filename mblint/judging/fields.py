@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from mblint.evaluate.machine import PHASE_LAUNCH
@@ -18,6 +19,7 @@ from mblint.ruleset.suggest import closest
 
 UNKNOWN = ("MB801", "unknown-config-field")
 UNREAD = ("MB802", "unread-config-field")
+RECIPE_FOLDERS = frozenset({"recipes", "perf_recipes"})
 
 
 def field_findings(launch: ResolvedLaunch) -> list[Finding]:
@@ -128,12 +130,22 @@ def is_read(roots: tuple[str, ...], name: str) -> bool:
 @lru_cache(maxsize=2)
 def upstream_texts(roots: tuple[str, ...]) -> tuple[str, ...]:
     """Texts of all upstream modules but the recipes."""
-    texts: list[str] = []
+    return tuple(_texts(roots, recipes=False))
+
+
+@lru_cache(maxsize=2)
+def recipe_texts(roots: tuple[str, ...]) -> tuple[str, ...]:
+    """Texts of the shipped recipes."""
+    return tuple(_texts(roots, recipes=True))
+
+
+def _texts(roots: tuple[str, ...], recipes: bool) -> Iterator[str]:
+    """Upstream's recipes, or all its other modules."""
     for root in roots:
         for folder, folders, files in os.walk(os.path.join(root, "megatron")):
-            folders[:] = [name for name in folders if name not in ("recipes", "perf_recipes", "__pycache__")]
+            folders[:] = [name for name in folders if name != "__pycache__" and (recipes or name not in RECIPE_FOLDERS)]
+            is_recipe = not RECIPE_FOLDERS.isdisjoint(os.path.relpath(folder, root).split(os.sep))
             for file in files:
-                if file.endswith(".py"):
+                if file.endswith(".py") and is_recipe == recipes:
                     with open(os.path.join(folder, file), encoding="utf-8", errors="replace") as handle:
-                        texts.append(handle.read())
-    return tuple(texts)
+                        yield handle.read()

@@ -16,18 +16,21 @@ MAX_SECTIONS = 16
 """Objects inside one another that have a path: real configs have three or four."""
 
 
-def section_paths(cfg: Instance) -> dict[int, str]:
-    """id of every object of the config -> its dotted path ("" for the container itself)."""
-    found: dict[int, str] = {id(cfg): ""}
-    pending: list[tuple[Instance, str]] = [(cfg, "")]
-    while pending:
-        owner, path = pending.pop(0)
+def sections(cfg: Instance) -> list[tuple[str, Instance]]:
+    """Every object of the config with its dotted path ("" for the container itself), containers before what they hold."""
+    found: list[tuple[str, Instance]] = [("", cfg)]
+    seen = {id(cfg)}
+    for path, owner in found:  # grows meanwhile
         for name, value in owner.attrs.items():
-            if isinstance(value, Instance) and id(value) not in found and path.count(".") < MAX_SECTIONS:
-                inner = f"{path}.{name}" if path else name
-                found[id(value)] = inner
-                pending.append((value, inner))
+            if isinstance(value, Instance) and id(value) not in seen and path.count(".") < MAX_SECTIONS:
+                seen.add(id(value))
+                found.append((f"{path}.{name}" if path else name, value))
     return found
+
+
+def section_paths(cfg: Instance) -> dict[int, str]:
+    """id of every object of the config -> its dotted path."""
+    return {id(owner): path for path, owner in sections(cfg)}
 
 
 def keys_of(reads: Iterable[tuple[Instance, str]], paths: dict[int, str]) -> list[str]:
