@@ -22,7 +22,7 @@ from mblint.fix.layers import Layer, layers_of
 from mblint.judge import Judgement, Undecided, judge, merge
 from mblint.judging.choices import choice_findings, without_told_twice
 from mblint.judging.fields import field_findings
-from mblint.judging.overrides import skipped_findings
+from mblint.judging.overrides import SKIPPED, skipped_findings
 from mblint.judging.path import changed_findings, path_findings
 from mblint.judging.reach import agreeing
 from mblint.judging.types import mistyped_findings, with_type_errors
@@ -31,7 +31,7 @@ from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
 from mblint.launch.parent import parent_of
 from mblint.launch.resolved import ResolvedLaunch, Write
-from mblint.launch.run import CannotEvaluate, Launch, find_recipe, on_heap
+from mblint.launch.run import CannotEvaluate, Launch, UnknownKey, find_recipe, on_heap
 from mblint.launch.session import Session
 from mblint.launch.spec import LaunchSpec
 from mblint.launch.ways import Ways
@@ -323,11 +323,13 @@ class Checker:
         return Verdict(id_, launch.name, "undecided", (finding,), (doubt,), label=launch.label)
 
     def _not_evaluated(self, launch: Launch, id_: str, problem: CannotEvaluate) -> Verdict:
+        unknown = isinstance(problem, UnknownKey)
+        rule, name = SKIPPED if unknown else NOT_EVALUATED
         finding = Finding(
-            rule=NOT_EVALUATED[0],
-            name=NOT_EVALUATED[1],
-            severity="error" if problem.raises else "advice" if problem.aside else "warning",
-            outcome="fails" if problem.raises else "note",
+            rule=rule,
+            name=name,
+            severity="error" if problem.raises or unknown else "advice" if problem.aside else "warning",
+            outcome="fails" if problem.raises else "dead" if unknown else "note",
             message=problem.message,
             span=problem.span,
             launch=launch.label,

@@ -27,8 +27,8 @@ from mblint.evaluate.calls import call  # noqa: E402
 from mblint.evaluate.errors import BudgetExceeded, NeedFork, Raised  # noqa: E402
 from mblint.evaluate.objects import get_attribute  # noqa: E402
 from mblint.evaluate.operators import machine_frame  # noqa: E402
-from mblint.judging.fields import upstream_texts  # noqa: E402
 from mblint.launch import providers  # noqa: E402
+from mblint.launch.release_text import upstream_texts  # noqa: E402
 from mblint.launch.session import Session, with_deep_stack  # noqa: E402
 from mblint.upstream.locate import Upstream, locate  # noqa: E402
 from mblint.upstream.models import ModelSource, shipped_models  # noqa: E402

@@ -13,7 +13,7 @@ from mblint.cli.options import settings_of, upstream_of
 from mblint.errors import UserError
 
 if TYPE_CHECKING:
-    from mblint.launch.run import Launch
+    from mblint.launch.run import CannotEvaluate, Launch, UnknownKey
     from mblint.launch.session import Session
     from mblint.settings_file import Loaded
     from mblint.upstream.locate import Upstream
@@ -90,6 +90,37 @@ def with_arguments(args: argparse.Namespace, loaded: Loaded, launch: Launch) -> 
     gpu = launch.gpu or args.gpu or gpu_of(name) or settings.gpu
     given = {**launch.set, **{key: literal(text) for key, text in args.set}}
     return replace(launch, world_size=size, gpu=gpu, set=given)
+
+
+def refuse_unknown_keys(session: Session, launch: Launch) -> None:
+    """Evaluate a launch that is the only one that was asked about, as far as the keys that are given to it.
+
+    Raises UserError for one that no field has: an answer to another question would be given in its place.
+    """
+    from mblint.launch.run import CannotEvaluate, UnknownKey, on_heap
+
+    if not launch.set:
+        return
+    try:
+        with on_heap(session, launch):
+            return
+    except UnknownKey as problem:
+        raise UserError(*unknown_key(problem)) from None
+    except CannotEvaluate:
+        return  # whoever asked says it
+
+
+def placed(problem: CannotEvaluate) -> str:
+    """What is said of a launch that cannot be evaluated, behind its place."""
+    from mblint.settings_file import shown_path
+
+    place = f"{shown_path(Path(problem.span.path))}:{problem.span.line}: " if problem.span is not None else ""
+    return f"{place}{problem.message}"
+
+
+def unknown_key(problem: UnknownKey) -> tuple[str, str]:
+    """Message and remedy for a key that no field has."""
+    return problem.message, "" if problem.message.endswith("?") else "`mblint explain RECIPE` lists the keys"
 
 
 def literal(text: str) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 
 from mblint.checker import Checker, Verdict
 from mblint.cli.check_run import checker_of
-from mblint.cli.common_run import open_session, with_arguments
+from mblint.cli.common_run import open_session, placed, refuse_unknown_keys, with_arguments
 from mblint.cli.explain_run import recipe_name
 from mblint.diagnose.causes import Cause, LaunchFacts, causes
 from mblint.diagnose.checks import failed_checks
@@ -17,7 +17,7 @@ from mblint.diagnose.events import Events, events_of
 from mblint.diagnose.facts import facts_of_launch
 from mblint.diagnose.log import Log, read_log
 from mblint.errors import UserError
-from mblint.launch.run import Launch
+from mblint.launch.run import CannotEvaluate, Launch
 from mblint.launch.session import with_deep_stack
 from mblint.report.diagnosis import diagnosis_text
 from mblint.wayout.goal import Goal
@@ -46,6 +46,7 @@ def _run(args: argparse.Namespace, log: Log) -> int:
         launch = with_arguments(args, loaded, Launch(recipe_name(session, args.recipe)))
         if events.world_size and not args.world_size:
             launch = replace(launch, world_size=events.world_size)
+        refuse_unknown_keys(session, launch)
         verdict, facts = facts_of_launch(checker, launch)
     found = [*causes(events, facts)]
     known = {cause.id for cause in found}
@@ -61,10 +62,13 @@ def _ways_out(checker: Checker, launch: Launch | None, found: list[Cause]) -> Re
     """Ways out where memory ran out and the launch is known. An estimate that fits proves nothing after that: ask for room."""
     if launch is None or not any(cause.id in _MEMORY for cause in found):
         return None
-    result = search(checker, launch, Goal())
-    if result.reached and result.base is not None:
-        room = max(0, result.base.judgement.head_room_bytes)
-        result = search(checker, launch, Goal(room + 1))
+    try:
+        result = search(checker, launch, Goal())
+        if result.reached and result.base is not None:
+            room = max(0, result.base.judgement.head_room_bytes)
+            result = search(checker, launch, Goal(room + 1))
+    except CannotEvaluate as problem:
+        return Result(because=placed(problem))
     return result
 
 

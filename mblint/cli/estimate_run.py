@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mblint.cli.common_run import literal, open_session, with_arguments
+from mblint.cli.common_run import literal, open_session, refuse_unknown_keys, with_arguments
 from mblint.cli.explain_run import recipe_name
 from mblint.cli.options import wants_color
 from mblint.errors import UserError
@@ -40,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
     launches = _named(args, loaded, session)
     if not launches:
         raise UserError("no recipe found", "name a recipe, or a file or folder that holds some", exit_code=4)
+    if len(launches) == 1:
+        with_deep_stack(lambda: _refuse_unknown(args, session, launches[0]))
 
     def work(part: Sequence[int]) -> list[Estimated]:
         return [found for index in part for found in estimates(args, session, launches[index])]
@@ -50,6 +52,13 @@ def run(args: argparse.Namespace) -> int:
     found.sort(key=lambda pair: positions.get(pair[0].id, len(positions)))
     _write(args, _with_engine(args, found))
     return 0
+
+
+def _refuse_unknown(args: argparse.Namespace, session: Session, launch: Launch) -> None:
+    """Raise UserError where --set or --what-if names a key that no field has."""
+    refuse_unknown_keys(session, launch)
+    for key, text in args.what_if:
+        refuse_unknown_keys(session, replace(launch, set={**launch.set, key: literal(text)}, set_by="--what-if"))
 
 
 def _with_engine(args: argparse.Namespace, found: Sequence[Estimated]) -> list[LaunchMemory]:
@@ -92,7 +101,7 @@ def estimates(args: argparse.Namespace, session: Session, launch: Launch) -> lis
     found = [estimate_one(args, session, launch, name, {})]
     for key, text in args.what_if:
         value = literal(text)
-        changed = replace(launch, set={**launch.set, key: value})
+        changed = replace(launch, set={**launch.set, key: value}, set_by="--what-if")
         found.append(estimate_one(args, session, changed, name, {key: value}))
     return found
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mblint.cli.common_run import existing, open_session, uses_cache, with_arguments
+from mblint.cli.common_run import existing, open_session, placed, unknown_key, uses_cache, with_arguments
 from mblint.cli.named_launch import named_launch
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
@@ -19,7 +19,7 @@ from mblint.evaluate.values import FunctionValue
 from mblint.launch import path as launch_path
 from mblint.launch.lines import read_launches
 from mblint.launch.resolved import ResolvedLaunch
-from mblint.launch.run import CannotEvaluate, Launch, on_heap
+from mblint.launch.run import CannotEvaluate, Launch, UnknownKey, on_heap
 from mblint.launch.session import Session, with_deep_stack
 from mblint.workers import spread
 
@@ -195,9 +195,10 @@ def _one(args: argparse.Namespace) -> int:
                 if args.effective:
                     resolved.path = launch_path.run_path(session, resolved.cfg)
                 return _show(args, session, resolved, launch)
+        except UnknownKey as problem:
+            raise UserError(*unknown_key(problem)) from None
         except CannotEvaluate as problem:
-            place = f"{problem.span}: " if problem.span is not None else ""
-            raise UserError(f"{place}{problem.message}") from None
+            raise UserError(placed(problem)) from None
 
     return with_deep_stack(work)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mblint.checker import Checker
 from mblint.cli.check_run import checker_of
-from mblint.cli.common_run import open_session, with_arguments
+from mblint.cli.common_run import open_session, placed, refuse_unknown_keys, with_arguments
 from mblint.cli.explain_run import recipe_name
 from mblint.cli.options import wants_color
 from mblint.errors import UserError
@@ -38,12 +38,13 @@ def _run(args: argparse.Namespace, goal: Goal) -> int:
     entries: list[tuple[str, Launch, Result]] = []
     for given in launches:
         launch = with_arguments(args, loaded, given)
+        if args.recipe is not None:
+            refuse_unknown_keys(session, launch)
         try:
             # What is to be written must be what was shown: a busy machine must not end the search elsewhere.
             result = search(checker, launch, goal, answers=args.limit, seconds=SECONDS if args.fix is None else 6 * SECONDS)
         except CannotEvaluate as problem:
-            place = f"{problem.span.path}:{problem.span.line}: " if problem.span is not None else ""
-            result = Result(because=f"{place}{problem.message}")
+            result = Result(because=placed(problem))
         entries.append((launch.id or launch.recipe or "plain", launch, result))
     if args.format == "json":
         report = {

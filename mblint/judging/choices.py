@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from mblint.findings import Finding, Fix
-from mblint.judging.fields import recipe_texts, upstream_texts
 from mblint.judging.places import show
 from mblint.judging.types import alternatives, given_values
+from mblint.launch.release_text import recipe_texts, upstream_texts
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.ruleset.suggest import closest
 

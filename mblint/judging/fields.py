@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from mblint.evaluate.machine import PHASE_LAUNCH
@@ -13,13 +10,13 @@ from mblint.evaluate.unknown import ABSENT
 from mblint.evaluate.values import ClassValue, Instance
 from mblint.findings import Finding, Fix, Related
 from mblint.judging.places import section_paths
+from mblint.launch.changes import is_undeclared
+from mblint.launch.release_text import reads
 from mblint.launch.resolved import ResolvedLaunch
-from mblint.launch.session import Session
 from mblint.ruleset.suggest import closest
 
 UNKNOWN = ("MB801", "unknown-config-field")
 UNREAD = ("MB802", "unread-config-field")
-RECIPE_FOLDERS = frozenset({"recipes", "perf_recipes"})
 
 
 def field_findings(launch: ResolvedLaunch) -> list[Finding]:
@@ -36,10 +33,10 @@ def field_findings(launch: ResolvedLaunch) -> list[Finding]:
                 pending.append(value)
     for identity, owner in objects.items():
         cls = owner.cls
-        if cls is None or cls.opaque or not cls.field_map or identity not in paths:
+        if cls is None or identity not in paths:
             continue
         for name, write in owner.origin.items():
-            if name in cls.field_map or name.startswith("_") or name not in owner.attrs or _declared(cls, name):
+            if name.startswith("_") or name not in owner.attrs or not is_undeclared(owner, name):
                 continue
             first = write
             while first.previous is not None:
@@ -55,18 +52,13 @@ def field_findings(launch: ResolvedLaunch) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.message)
 
 
-def _declared(cls: ClassValue, name: str) -> bool:
-    """Whether a class attribute, method or property of that name exists."""
-    return any(isinstance(base, ClassValue) and name in base.namespace for base in cls.cached_mro)
-
-
 def _written_by_class(site: Site) -> bool:
     """Whether upstream's own methods made the attribute (a cache, a derived value)."""
     return "." in site.where.partition(".<locals>.")[0]
 
 
 def _judge(launch: ResolvedLaunch, key: str, name: str, cls: ClassValue) -> Finding | None:
-    if _is_read(launch.session, name) is not False:
+    if reads(launch.session, name) is not False:
         return None
     writes = launch.origins(key)
     own = next((write for write in reversed(writes) if write.in_project), None)
@@ -104,48 +96,6 @@ def _judge(launch: ResolvedLaunch, key: str, name: str, cls: ClassValue) -> Find
     )
 
 
-def _is_read(session: Session, name: str) -> bool | None:
-    """Whether anything in the release reads an attribute of that name; None when nobody knows."""
-    if session.upstream_roots:
-        return is_read(session.upstream_roots, name)
-    snapshot = session.modules.snapshot
-    return snapshot.reads(name) if snapshot is not None else None
-
-
 @lru_cache(maxsize=4096)
 def _near(name: str, fields: tuple[str, ...]) -> str | None:
     return closest(name, [field for field in fields if not field.startswith("_")])
-
-
-@lru_cache(maxsize=4096)
-def is_read(roots: tuple[str, ...], name: str) -> bool:
-    """Whether anything in the upstream source reads an attribute, or names it in a string.
-
-    Assignments to it do not count; recipes are left out, they only set.
-    """
-    read = re.compile(rf"(\.{re.escape(name)}\b(?!\s*=[^=]))|([\"']{re.escape(name)}[\"'])")
-    return any(read.search(text) for text in upstream_texts(roots) if name in text)
-
-
-@lru_cache(maxsize=2)
-def upstream_texts(roots: tuple[str, ...]) -> tuple[str, ...]:
-    """Texts of all upstream modules but the recipes."""
-    return tuple(_texts(roots, recipes=False))
-
-
-@lru_cache(maxsize=2)
-def recipe_texts(roots: tuple[str, ...]) -> tuple[str, ...]:
-    """Texts of the shipped recipes."""
-    return tuple(_texts(roots, recipes=True))
-
-
-def _texts(roots: tuple[str, ...], recipes: bool) -> Iterator[str]:
-    """Upstream's recipes, or all its other modules."""
-    for root in roots:
-        for folder, folders, files in os.walk(os.path.join(root, "megatron")):
-            folders[:] = [name for name in folders if name != "__pycache__" and (recipes or name not in RECIPE_FOLDERS)]
-            is_recipe = not RECIPE_FOLDERS.isdisjoint(os.path.relpath(folder, root).split(os.sep))
-            for file in files:
-                if file.endswith(".py") and is_recipe == recipes:
-                    with open(os.path.join(folder, file), encoding="utf-8", errors="replace") as handle:
-                        yield handle.read()

@@ -12,8 +12,10 @@ from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.site import SourceSite
 from mblint.evaluate.unknown import ABSENT
 from mblint.evaluate.values import MISSING, ClassValue, External, Instance
-from mblint.launch.description import CannotEvaluate, Launch
+from mblint.launch.description import CannotEvaluate, Launch, UnknownKey
+from mblint.launch.release_text import reads
 from mblint.launch.session import Session
+from mblint.ruleset.suggest import closest
 
 
 def apply_set(session: Session, cfg: Instance, launch: Launch) -> None:
@@ -28,17 +30,58 @@ def apply_set(session: Session, cfg: Instance, launch: Launch) -> None:
         if parts[-1] == "__class__":
             _make_section(session, cfg, parts[:-1], str(data), site, frame)
             continue
-        for part in parts[:-1]:
+        for depth, part in enumerate(parts[:-1]):
             held = owner.attrs.get(part) if isinstance(owner, Instance) else owner.get(part) if isinstance(owner, dict) else None
+            if held is None and owner is cfg and part == "env_vars":
+                held = _environment(session, cfg, site)
             if held is None:
-                raise CannotEvaluate(f"{launch.set_by} {key}: {part} is null or does not exist in this config", None)
+                refuse_unknown(session, cfg, owner, parts[: depth + 1], launch)
+                raise CannotEvaluate(f"{launch.set_by} {key}: {'.'.join(parts[: depth + 1])} is null in this config", launch.place)
             owner = held
+        refuse_unknown(session, cfg, owner, parts, launch)
         value = field_value(session, owner, parts[-1], data)
         if isinstance(owner, dict):
             machine.touch(owner)
             owner[parts[-1]] = value
         else:
             set_attribute(machine, owner, parts[-1], value, site, frame)
+
+
+def refuse_unknown(session: Session, cfg: Instance, owner: Any, path: list[str], launch: Launch) -> None:
+    """Raise UnknownKey where the last part of a dotted path is no attribute of its owner.
+
+    A config object takes any attribute, and some code reads attributes that no class declares: a name that something in the
+    release reads passes, unless a field of the owner is spelled nearly so, or another section has the field.
+    """
+    name = path[-1]
+    if not isinstance(owner, Instance) or not is_undeclared(owner, name) or name in owner.attrs:
+        return
+    assert owner.cls is not None
+    section = ".".join(path[:-1])
+    near = closest(name, [field for field in owner.cls.field_map if not field.startswith("_")])
+    meant = [f"{section}.{near}".lstrip(".")] if near is not None else _elsewhere(cfg, name)
+    if not meant and reads(session, name) is not False:
+        return
+    hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+    raise UnknownKey(f"{launch.set_by} {'.'.join(path)}: {owner.cls.name} has no field {name}{hint}", launch.place)
+
+
+def is_undeclared(owner: Instance, name: str) -> bool:
+    """Whether an object's class is known, is one of fields, and has no field, method or property of that name."""
+    cls = owner.cls
+    if cls is None or cls.opaque or not cls.field_map or name in cls.field_map:
+        return False
+    return not any(isinstance(base, ClassValue) and name in base.namespace for base in cls.cached_mro)
+
+
+def _elsewhere(cfg: Instance, name: str) -> list[str]:
+    """Keys of the config's sections that have a field of that name, at most three."""
+    found = [
+        f"{section}.{name}"
+        for section, held in cfg.attrs.items()
+        if isinstance(held, Instance) and held.cls is not None and name in held.cls.field_map and not name.startswith("_")
+    ]
+    return found[:3]
 
 
 def apply_changes(session: Session, cfg: Instance, changes: Mapping[str, Any]) -> None:
@@ -56,8 +99,7 @@ def apply_changes(session: Session, cfg: Instance, changes: Mapping[str, Any]) -
         for part in sections:
             held = owner.attrs.get(part) if isinstance(owner, Instance) else None
             if held is None and part == "env_vars":
-                held = machine.born({})
-                set_attribute(machine, owner, part, held, None, frame)
+                held = _environment(session, owner, None)
             if not isinstance(held, (Instance, dict)):
                 raise CannotEvaluate(f"{key}: there is no {part}", None)
             owner = held
@@ -71,6 +113,13 @@ def apply_changes(session: Session, cfg: Instance, changes: Mapping[str, Any]) -
             _reset(session, owner, name)
         else:
             set_attribute(machine, owner, name, field_value(session, owner, name, value), SourceSite(None, "a fix"), frame)
+
+
+def _environment(session: Session, cfg: Any, site: Any) -> dict[Any, Any]:
+    """An empty `env_vars`, for a config that has none yet."""
+    held: dict[Any, Any] = session.machine.born({})
+    set_attribute(session.machine, cfg, "env_vars", held, site, machine_frame(session.machine))
+    return held
 
 
 def _export(session: Session, key: str, value: Any) -> bool:

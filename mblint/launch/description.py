@@ -66,3 +66,7 @@ class CannotEvaluate(Exception):
         self.span = span
         self.raises = raises
         self.trace = trace
+
+
+class UnknownKey(CannotEvaluate):
+    """A value is given to a key that no field of the config has: nobody knows what was meant."""

@@ -16,7 +16,7 @@ from mblint.evaluate.site import Site
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, ClassValue, FunctionValue, Instance
 from mblint.launch.changes import apply_set
-from mblint.launch.description import CannotEvaluate, Launch
+from mblint.launch.description import CannotEvaluate, Launch, UnknownKey
 from mblint.launch.entry import is_training
 from mblint.launch.naming import gpu_of, world_size_of
 from mblint.launch.overrides import CliOverride, Skipped
@@ -212,7 +212,11 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
                 span = launch.spec.recipe_span or launch.spec.span or span
             elif launch.place is not None and (span is None or not session.in_project(span.path)):
                 span = launch.place
-            apply_set(session, cfg, launch)
+            try:
+                apply_set(session, cfg, launch)
+            except CannotEvaluate as problem:
+                problem.span = problem.span or span
+                raise
             resolved = ResolvedLaunch(session, cfg, launch.name, span, world.env_known)
             resolved.skipped = (*session.handed.skipped, *skipped)
             resolved.body = body
@@ -354,4 +358,4 @@ def _layers_of(session: Session, files: Sequence[str]) -> list[Any]:
     return layers
 
 
-__all__ = ["CannotEvaluate", "Launch", "find_recipe", "on_heap"]
+__all__ = ["CannotEvaluate", "Launch", "UnknownKey", "find_recipe", "on_heap"]
