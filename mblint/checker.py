@@ -433,7 +433,7 @@ def unreadable(error: SourceError) -> Finding:
         severity="error",
         outcome="note",
         message=error.message,
-        span=Span(error.path, error.line, 1, error.line, 1),
+        span=Span(error.path, error.line, error.column, error.line, error.column),
     )
 
 

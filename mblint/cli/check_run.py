@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mblint.checker import Checked, Checker, Verdict, unreadable
-from mblint.cli.common_run import existing, open_session, uses_cache, with_arguments
+from mblint.cli.common_run import existing, nothing_found, open_session, uses_cache, with_arguments
 from mblint.cli.review_run import mark_older, open_review, prepare
 from mblint.cli.seen_fixes import WITH_EDITS, seen_fixes, sees_every_fix, without_other_fixes
 from mblint.cli.stdin import named_file, put_in_place
@@ -28,6 +28,7 @@ from mblint.read.span import Span
 from mblint.reporting import Sources
 from mblint.ruleset.load import load_rules
 from mblint.selection import Selection
+from mblint.shown import neutral
 from mblint.workers import spread
 
 if TYPE_CHECKING:
@@ -51,11 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if not checked.verdicts and not checked.file_findings:
         if args.allow_empty:
             return 0
-        raise UserError(
-            f"no recipe found in {', '.join(str(path) for path in paths)}",
-            "a recipe is a function that returns a ConfigContainer; name the folder or file that holds it",
-            exit_code=4,
-        )
+        raise nothing_found(paths)
     if args.fix or args.fix_only or args.diff:
         from mblint.cli.fix_run import run_fixes
 
@@ -128,6 +125,8 @@ class Collected:
     """Files (real paths) without such, and their recipes."""
     described: list[tuple[str, Launch]] = field(default_factory=list)
     """Those of the launches that a script or YAML file describes, with its real path."""
+    without: list[Path] = field(default_factory=list)
+    """Scripts and YAML files that were named themselves, and hold no launch."""
 
     @property
     def plain(self) -> int:
@@ -184,6 +183,8 @@ def check_paths(
 
     results = None if review is not None else results_of(args, loaded, checker)
     found = with_deep_stack(lambda: collect(args, loaded, checker, paths, results))
+    if found.launches or found.problems:
+        note_without(args, found.without)
     checked = Checked(file_findings=found.problems)
     launches = found.launches
     if review is not None:
@@ -240,6 +241,16 @@ def check_paths(
     return checked, found.files
 
 
+def note_without(args: argparse.Namespace, files: Sequence[Path]) -> None:
+    """Say of files that were named beside others that they were not judged; hooks name whatever changed."""
+    if not files or args.quiet or getattr(args, "allow_empty", False):
+        return
+    from mblint.cli.named_launch import no_launch
+
+    for path in files:
+        print(f"mblint: {neutral(no_launch(path))}", file=sys.stderr)
+
+
 def judged_one(checker: Checker, launch: Launch) -> Verdict | None:
     """The verdict of a launch; None for a function that only looked like a recipe."""
     return checker.judge_launch(launch, launch.id) if launch.spec is not None else checker.judge_recipe(launch.recipe or "", launch)
@@ -288,19 +299,23 @@ def _failed_inside(verdict: Verdict | None) -> bool:
 
 def described_launches(args: argparse.Namespace, loaded: Loaded, checker: Checker, paths: Sequence[Path], found: Collected) -> None:
     """Add the launches of scripts and YAML files below the paths, and what is found in their own text."""
+    from mblint.cli.named_launch import overridden_recipe
     from mblint.crash import internal_finding
 
     named = {str(path) for path in paths if not path.is_dir()}
+    recipe = overridden_recipe(checker.session, getattr(args, "of", None))
     for path in launch_files(paths, loaded.settings.exclude, loaded.root, checker.session.modules.overlay):
         from mblint.launch.from_files import launches_of_file  # the readers of shell and YAML, where there is such a file
 
         try:
-            file = launches_of_file(checker.session, path, loaded.root, getattr(args, "of", None), named=str(path) in named)
+            file = launches_of_file(checker.session, path, loaded.root, recipe, named=str(path) in named)
         except UserError:
             raise
         except Exception as failure:
             found.problems.append(internal_finding(failure, "read this file", whole_file(path)))
             continue
+        if file is None and str(path) in named:
+            found.without.append(path)
         if file is not None:
             found.files.append(path)
             found.problems += [finding for finding in file.findings if checker.select(finding.rule, finding.name)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,6 +143,18 @@ def literal(text: str) -> Any:
 def uses_cache(args: argparse.Namespace, loaded: Loaded) -> bool:
     """Whether results of earlier runs may be used and kept: not with --no-cache, MBLINT_NO_CACHE, or the setting."""
     return not getattr(args, "no_cache", False) and not os.environ.get("MBLINT_NO_CACHE") and loaded.settings.cache
+
+
+def nothing_found(paths: Sequence[Path]) -> UserError:
+    """What is said where no launch is found below the paths, with the remedy for files of that kind."""
+    from mblint.cli.named_launch import OF_OVERRIDES
+    from mblint.files import OTHER_TEXT, YAML
+
+    if all(path.name.endswith((*YAML, *OTHER_TEXT)) for path in paths):
+        remedy = OF_OVERRIDES
+    else:
+        remedy = "a recipe is a function that returns a ConfigContainer; name the folder or file that holds it"
+    return UserError(f"no recipe found in {', '.join(str(path) for path in paths)}", remedy, exit_code=4)
 
 
 def existing(paths: list[str]) -> list[Path]:

@@ -22,6 +22,7 @@ from mblint.launch.discover import recipe_functions
 from mblint.launch.lines import read_launches
 from mblint.launch.run import CannotEvaluate, Launch, on_heap
 from mblint.launch.session import Session, with_deep_stack
+from mblint.settings_file import shown_path
 from mblint.upstream.architecture import architecture_of
 from mblint.workers import spread
 
@@ -88,7 +89,7 @@ def _named(args: argparse.Namespace, loaded: Loaded, session: Session) -> list[L
                 try:
                     module = session.module_of(file)
                 except SourceError as error:
-                    raise UserError(f"{error.path}:{error.line}: {error.message}") from None
+                    raise UserError(f"{shown_path(Path(error.path))}:{error.line}:{error.column}: {error.message}") from None
                 found += [Launch(f"{module.name}:{node.name}") for node in recipe_functions(module.tree)]
         return found
 

@@ -21,6 +21,7 @@ from mblint.launch.lines import read_launches
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import CannotEvaluate, Launch, UnknownKey, on_heap
 from mblint.launch.session import Session, with_deep_stack
+from mblint.settings_file import shown_path
 from mblint.workers import spread
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def recipe_name(session: Session, text: str) -> str:
         try:
             module = session.module_of(path)
         except SourceError as error:
-            raise UserError(f"{error.path}:{error.line}: {error.message}") from None
+            raise UserError(f"{shown_path(Path(error.path))}:{error.line}:{error.column}: {error.message}") from None
         if function:
             return f"{module.name}:{function}"
         from mblint.launch.discover import recipe_functions
@@ -148,8 +149,9 @@ def recipe_name(session: Session, text: str) -> str:
                 exit_code=4,
             )
         raise UserError(f"{file} holds {len(names)} recipes", f"name one: {file}:{names[0]}")
-    from mblint.cli.own_recipe import names as own_names
-    from mblint.cli.own_recipe import own_recipe
+    from mblint.launch.from_spec import shipped_names
+    from mblint.launch.own_recipe import names as own_names
+    from mblint.launch.own_recipe import own_recipe
 
     if colon or "." in text:
         # Reports call a recipe by its module, which need not be one that can be imported from here.
@@ -159,7 +161,7 @@ def recipe_name(session: Session, text: str) -> str:
     if found is None:
         from mblint.ruleset.suggest import closest
 
-        near = closest(text, own_names(session))
+        near = closest(text, own_names(session)) or closest(text, shipped_names(session.upstream_roots))
         raise UserError(
             f"no recipe is called {text}", f"did you mean {near}?" if near else "give package.module:function, or FILE:function"
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
-from mblint.files import is_launch_file
+from mblint.files import OTHER_TEXT, YAML, is_launch_file
 from mblint.launch.from_files import launches_of_file
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
@@ -15,6 +15,23 @@ from mblint.read.span import Span
 
 if TYPE_CHECKING:
     from mblint.settings_file import Loaded
+
+OF_OVERRIDES = "a YAML file of overrides belongs to a recipe: give --recipe NAME, or write a line `# mblint: recipe=NAME` into it"
+
+
+def overridden_recipe(session: Session, text: str | None) -> str | None:
+    """The recipe of `--recipe`, as a launch names it: a shipped one by the name that is given, since that says its GPUs; one of the
+    project by its module. Raises UserError."""
+    from mblint.cli.explain_run import recipe_name, shipped_recipe
+
+    if text is None or (":" not in text and "." not in text and shipped_recipe(session, text) is not None):
+        return text
+    return recipe_name(session, text)
+
+
+def no_launch(path: Path) -> str:
+    """What is said of a script or YAML file without a launch, with the remedy for its kind."""
+    return f"{path}: no launch in it" + (f"; {OF_OVERRIDES}" if path.name.endswith((*YAML, *OTHER_TEXT)) else "")
 
 
 def named_launch(loaded: Loaded, session: Session, text: str, recipe: str | None = None) -> Launch:
@@ -60,12 +77,12 @@ def recipes_of_project(loaded: Loaded, session: Session) -> list[str]:
 
 
 def _described(loaded: Loaded, session: Session, path: Path, number: str, recipe: str | None) -> Launch:
-    file = launches_of_file(session, path, loaded.root, recipe)
+    file = launches_of_file(session, path, loaded.root, overridden_recipe(session, recipe), named=True)
     launches = file.launches if file is not None else []
     if not launches:
         if file is not None and file.findings:
             raise UserError(f"{path}: {file.findings[0].message}")
-        raise UserError(f"{path}: no launch in it", "for a file of overrides name its recipe: --recipe NAME", exit_code=4)
+        raise UserError(no_launch(path), exit_code=4)
     chosen = [launch for launch in launches if number.isdigit() and _line(launch) == int(number)] if number else launches
     if len(chosen) == 1:
         return chosen[0]

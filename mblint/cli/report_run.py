@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from mblint.checker import Checked, Checker, Verdict
 from mblint.cli.adopt_run import known_findings
 from mblint.cli.check_run import checker_of, collect
-from mblint.cli.common_run import existing, open_session
+from mblint.cli.common_run import existing, nothing_found, open_session
 from mblint.cli.options import wants_color
 from mblint.errors import UserError
 from mblint.launch.run import Launch
@@ -35,11 +35,7 @@ def run(args: argparse.Namespace) -> int:
     checker = checker_of(args, loaded, session, "by-value")
     overview = overview_of(args, loaded, checker, paths)
     if not overview.entries and not overview.report.findings:
-        raise UserError(
-            f"no recipe found in {', '.join(str(path) for path in paths)}",
-            "a recipe is a function that returns a ConfigContainer; name the folder or file that holds it",
-            exit_code=4,
-        )
+        raise nothing_found(paths)
     if args.output is None:
         _write(args, overview, sys.stdout)
         return 0

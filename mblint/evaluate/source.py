@@ -10,13 +10,14 @@ MAX_SOURCE_BYTES = 5_000_000
 
 
 class SourceError(Exception):
-    """A file that cannot be read or parsed; `line` counts from 1."""
+    """A file that cannot be read or parsed; `line` and `column` (in characters) count from 1."""
 
-    def __init__(self, path: str, line: int, message: str) -> None:
+    def __init__(self, path: str, line: int, message: str, column: int = 1) -> None:
         super().__init__(message)
         self.path = path
         self.line = line
         self.message = message
+        self.column = column
 
 
 def parse_source(path: str, data: bytes | str | None = None) -> tuple[str, ast.Module]:
@@ -55,11 +56,24 @@ def _parsed(path: str, data: bytes | str) -> ast.Module:
     try:
         return ast.parse(data, filename=path)
     except SyntaxError as error:
-        raise SourceError(path, error.lineno or 1, f"syntax error: {error.msg}") from None
+        found = _in_characters(data, error)
+        raise SourceError(path, found.lineno or 1, f"syntax error: {found.msg}", max(found.offset or 1, 1)) from None
     except (ValueError, UnicodeDecodeError, LookupError) as error:
         raise SourceError(path, 1, f"cannot be decoded: {error}") from None
     except (RecursionError, MemoryError):
         raise SourceError(path, 1, "nested too deeply to be parsed") from None
+
+
+def _in_characters(data: bytes | str, error: SyntaxError) -> SyntaxError:
+    """The error with its column counted in characters: for bytes the parser counts bytes."""
+    if isinstance(data, bytes):
+        try:
+            ast.parse(data.decode("utf-8-sig"))
+        except SyntaxError as again:
+            return again
+        except (ValueError, RecursionError, MemoryError):
+            return error
+    return error
 
 
 LINE_END = re.compile(r"\r\n|\r|\n")

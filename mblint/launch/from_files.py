@@ -13,6 +13,7 @@ from mblint.files import SHELL
 from mblint.findings import Finding
 from mblint.launch.entry import training_functions
 from mblint.launch.from_spec import recipe_of
+from mblint.launch.own_recipe import matching
 from mblint.launch.run import Launch
 from mblint.launch.script import may_launch, read_script
 from mblint.launch.session import Session
@@ -71,7 +72,7 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
     """The launches of a script or YAML file; None when it is none of our business.
 
     `recipe` is what an override file is joined with when it does not say it itself. Of a file that is `named`
-    it is said when it cannot be read; others may be anybody's.
+    it is said when it cannot be read, and with a recipe it is one of overrides; others may be anybody's.
     """
     overlay = session.modules.overlay
     text, wrong = _text_or_reason(path, overlay)
@@ -88,9 +89,10 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
         found = FileLaunches(absolute, findings=list(shell_findings(reading)))
         specs: Sequence[LaunchSpec] = reading.launches
     else:
-        if not may_concern(text):
+        is_overrides = named and recipe is not None
+        if not is_overrides and not may_concern(text):
             return None
-        document = read_yaml_file(text, absolute, _reader(overlay), lookup)
+        document = read_yaml_file(text, absolute, _reader(overlay), lookup, is_overrides=is_overrides)
         if wrong and document.shape != "none":
             return FileLaunches(absolute, findings=[_broken(absolute, wrong, None)])
         found = FileLaunches(absolute)
@@ -100,6 +102,8 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
         if document.layer is not None and not specs and recipe is not None:
             top = Span(absolute, 1, 1, 1, 1)
             specs = [LaunchSpec(name=path.name, recipe=recipe, layers=(document.layer,), span=top)]
+        if document.comment is not None:
+            specs = [_with_own_recipe(session, spec, absolute, root) for spec in specs]
     for spec in specs:
         known, unknown = spec.coverage()
         found.understood += known
@@ -107,6 +111,25 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
         found.launches.append(launch_of_spec(session, spec, absolute, root))
     found.launches = _numbered(found.launches)
     return found if found.launches or found.findings else None
+
+
+def _with_own_recipe(session: Session, spec: LaunchSpec, path: str, root: Path) -> LaunchSpec:
+    """The launch of a file whose comment names its recipe: by its function, as reports call it, or FILE:function, if it is one of
+    the project."""
+    name = spec.recipe or ""
+    module, _, function = name.rpartition(":")
+    if not name or (not module and recipe_of(session, spec) is not None):
+        return spec
+    if module.endswith(".py"):
+        file = _existing(session, module, path, root)
+        try:
+            return replace(spec, recipe=f"{session.module_of(Path(file)).name}:{function}") if file is not None else spec
+        except SourceError:
+            return spec
+    if module and session.modules.find(module) is not None:
+        return spec
+    own = list(matching(session, module, function))
+    return replace(spec, recipe=own[0]) if len(own) == 1 else spec
 
 
 def launch_of_spec(session: Session, spec: LaunchSpec, path: str, root: Path) -> Launch:

@@ -84,20 +84,22 @@ def read_yaml_file(
     read_file: Callable[[str], str | None] | None = None,
     source_of: Callable[[str], str | None] | None = None,
     env: Mapping[str, Any] | None = None,
+    is_overrides: bool = False,
 ) -> YamlReading:
     """The shape of a YAML file and what it holds. Never raises.
 
     `read_file` gives the text of a file by its path (parents that the file names); `source_of` the text of a
-    project's file by a path as a command names it.
+    project's file by a path as a command names it. `is_overrides`: somebody said that it overrides a recipe, so that
+    it need not look like it.
     """
     reading = YamlReading(path)
-    if not may_concern(text):
+    if not is_overrides and not may_concern(text):
         return reading
     read = read_file or (lambda name: None)
     try:
         documents = source.read_yaml(text, path)
     except source.YamlError as error:
-        if _COMMENT.search(text) or (_has_sections(_TOP_KEY.findall(text)) and _FIELD.search(text)):
+        if is_overrides or _COMMENT.search(text) or (_has_sections(_TOP_KEY.findall(text)) and _FIELD.search(text)):
             reading.shape, reading.error = "overrides", OmegaError(error.reason, error.span)
         return reading
     _comment(reading, text)
@@ -105,6 +107,9 @@ def read_yaml_file(
     if len(documents) == 1 and len(roots) == 1:
         try:
             if _shaped(reading, text, roots[0], read, env or {}):
+                return reading
+            if is_overrides:
+                reading.shape, reading.layer = "overrides", load_layer(text, path)
                 return reading
         except OmegaError as error:
             reading.error = error

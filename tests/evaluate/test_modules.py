@@ -127,6 +127,23 @@ def test_names_of_libraries_are_known_by_name() -> None:
 
 
 @pytest.mark.parametrize(
+    "data, line, column",
+    [
+        (b"x = 1\ny = = 2\n", 2, 5),
+        ('name = "\u00e9\u4e2d"; def x(:\n'.encode(), 1, 14),  # characters, not bytes
+        ('\ufeffname = "\u00e9"; def x(:\n'.encode(), 1, 13),
+        ('name = "\u00e9"; def x(:\n', 1, 13),
+        (b"# -*- coding: latin-1 -*-\nname = '\xe9'; def x(:\n", 2, 13),
+        (b"x = [1,\n  2\ny = 3\n", 1, 5),
+    ],
+)  # fmt: skip
+def test_a_syntax_error_has_its_column(data: bytes | str, line: int, column: int) -> None:
+    with pytest.raises(SourceError) as raised:
+        parse_source("/project/broken.py", data)
+    assert (raised.value.line, raised.value.column) == (line, column)
+
+
+@pytest.mark.parametrize(
     "data, line, words",
     [
         (b"x = 1\ny = = 2\n", 2, "syntax error"),
