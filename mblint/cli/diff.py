@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mblint.cli.options import add_common, add_launch, add_selection
+from mblint.cli.options import add_common, add_launch, add_output, add_selection, format_of
 from mblint.cli.parser import Words, positive
 from mblint.errors import UserError
+
+FORMATS = ("text", "markdown", "json")
 
 EPILOG = """examples:
   mblint diff origin/main                     what this branch and the work tree change
@@ -27,8 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="git revision to compare with (auto finds it), and one to compare in place of the work tree",
     )
     parser.add_argument("--path", action="append", default=[], metavar="PATH", help="file or folder with recipes; default: this folder")
-    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
-    parser.add_argument("--output", metavar="FILE", help="write the report there in place of standard output")
+    add_output(parser, FORMATS)
     parser.add_argument("--key", action="append", default=[], metavar="GLOB", help="only keys that match, such as model.*; may be repeated")
     parser.add_argument("--exclude", action=Words, metavar="GLOBS", help="files and folders not to look at")
     parser.add_argument("-j", "--jobs", type=positive, metavar="N", help="processes; default: by the amount of work")
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("compare either revisions or upstream releases", "leave the revision or --upstream A..B out")
     if not releases and not 1 <= len(revisions) <= 2:
         raise UserError("name one revision or two to compare", "for example `mblint diff origin/main`")
+    args.format = format_of(args, FORMATS)
     from mblint.cli.diff_run import between_releases, between_revisions
 
     if releases:

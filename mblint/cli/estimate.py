@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 
-from mblint.cli.options import add_common, add_launch
+from mblint.cli.options import add_common, add_launch, add_output, format_of
 from mblint.cli.parser import key_value
 from mblint.errors import UserError
+
+FORMATS = ("text", "html", "json")
 
 EPILOG = """examples:
   mblint estimate my_70b_config --world-size 64 --gpu h100
   mblint estimate recipes/ --what-if model.tensor_model_parallel_size=8
   mblint estimate --launches sweep.jsonl --format json
   mblint estimate my_70b_config --formula upstream
+  mblint estimate my_70b_config --output memory.html
 """
 
 
@@ -39,8 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("megatron-bridge",),
         help="also run the installed package's own estimator, by the interpreter named with --python",
     )
-    parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="default: text")
-    parser.add_argument("--output", metavar="FILE", help="write the report there in place of standard output")
+    add_output(parser, FORMATS)
     add_launch(parser)
     add_common(parser)
 
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
             "--engine megatron-bridge needs --python PATH",
             "the interpreter in which megatron-bridge is installed",
         )
+    args.format = format_of(args, FORMATS)
     from mblint.cli.estimate_run import run as work
 
     return work(args)

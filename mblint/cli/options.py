@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,30 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     ):
         group.add_argument(option, action=Words, metavar="RULES", help=text)
     group.add_argument("--profile", choices=("minimal", "default", "strict"), help="set of rules to start from")
+
+
+def add_output(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    """Where the report goes, and in which of the formats; see `format_of`."""
+    parser.add_argument("--format", choices=formats, help="default: by the ending of --output, else text")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the report there in place of standard output")
+
+
+ENDINGS = {"text": (".txt", ""), "html": (".html", ".htm"), "json": (".json",), "markdown": (".md", ".markdown")}
+"""Format -> endings of files that hold it, the usual one first."""
+
+
+def format_of(args: argparse.Namespace, formats: Sequence[str]) -> str:
+    """The format that is named, else that of the file's ending. Raises UserError for an ending that no format has."""
+    from mblint.errors import UserError
+
+    if args.format is not None or args.output is None:
+        return args.format or "text"
+    ending = args.output.suffix.lower()
+    found = next((name for name in formats if ending in ENDINGS[name]), None)
+    if found is None:
+        endings = ", ".join(ENDINGS[name][0] for name in formats)
+        raise UserError(f"--output {args.output}: no report is written as {ending}", f"the endings are {endings}; or give --format")
+    return found
 
 
 def settings_of(args: argparse.Namespace) -> Loaded:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from mblint.cli.options import add_common, add_launch, add_selection
+from mblint.cli.options import add_common, add_launch, add_output, add_selection, format_of
 from mblint.cli.parser import Words, positive
 from mblint.errors import UserError
 
@@ -25,8 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
     parser.usage = "mblint report [OPTIONS] [PATHS ...]"
     parser.add_argument("paths", nargs="*", metavar="PATHS", help="files and folders; default: this folder")
-    parser.add_argument("--format", choices=FORMATS, help="default: by the ending of --output, else text")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the report there in place of standard output")
+    add_output(parser, FORMATS)
     parser.add_argument("--title", metavar="TEXT", help="heading of the page; default: the folder's name")
     parser.add_argument("--exclude", action=Words, metavar="GLOBS", help="files and folders to leave out")
     parser.add_argument("-j", "--jobs", type=positive, metavar="N", help="processes; default: by the amount of work")
@@ -38,9 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Choose the format, then do the work."""
-    if args.format is None:
-        endings = {".html": "html", ".htm": "html", ".json": "json"}
-        args.format = endings.get(args.output.suffix.lower(), "text") if args.output else "text"
+    args.format = format_of(args, FORMATS)
     if "-" in args.paths:
         raise UserError("a report is made of files and folders, not of standard input", "name them")
     from mblint.cli.report_run import run as work

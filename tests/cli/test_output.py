@@ -1,0 +1,57 @@
+"""Reports in files: the format is that of the ending, and one that no format has is refused before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mblint.cli.main import main
+from mblint.cli.options import ENDINGS
+
+COMMANDS = {
+    "estimate": (["estimate", "mine_config"], {"text", "html", "json"}),
+    "report": (["report", "."], {"text", "html", "json"}),
+    "diff": (["diff", "HEAD"], {"text", "markdown", "json"}),
+}
+RECIPE = """\
+from megatron.bridge.recipes.llama.h100.llama3 import llama3_8b_pretrain_2gpu_h100_bf16_config
+
+
+def mine_config():
+    return llama3_8b_pretrain_2gpu_h100_bf16_config()
+"""
+
+
+@pytest.fixture
+def project(bare_environment: Path) -> Path:
+    (bare_environment / "mine.py").write_text(RECIPE)
+    (bare_environment / "mblint.toml").write_text('upstream = "none"\n')
+    return bare_environment
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_ending_that_no_format_has(name: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, formats = COMMANDS[name]
+    assert main([*words, "--output", "r.pdf"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("mblint: error: --output r.pdf: no report is written as .pdf; the endings are .txt, ")
+    assert error.endswith("; or give --format\n") and all(ENDINGS[one][0] in error for one in formats)
+    assert not (project / "r.pdf").exists()
+
+
+@pytest.mark.parametrize("name", ["estimate", "report"])
+def test_the_format_of_an_ending(name: str, project: Path) -> None:
+    words, _ = COMMANDS[name]
+    for file, start in (("r.html", "<!doctype html>"), ("r.JSON", "{"), ("r.txt", ""), ("r", "")):
+        assert main([*words, "--output", file]) == 0
+        text = (project / file).read_text()
+        assert text.lower().startswith(start) if start else "mine" in text and "<html" not in text
+    assert main([*words, "--output", "r.pdf", "--format", "json"]) == 0  # as it is told
+    assert (project / "r.pdf").read_text().startswith("{")
+
+
+def test_a_further_report_of_check_names_its_format(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("r.pdf", "pdf=r.pdf", "sarif="):
+        assert main(["check", "--output", text]) == 2
+        assert f"{text!r} is not FORMAT=FILE with a format of full, concise, json, " in capsys.readouterr().err
