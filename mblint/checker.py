@@ -27,6 +27,7 @@ from mblint.judging.path import changed_findings, path_findings
 from mblint.judging.reach import agreeing
 from mblint.judging.types import mistyped_findings, with_type_errors
 from mblint.launch import path as launch_path
+from mblint.launch.branches import Way, once
 from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
 from mblint.launch.parent import parent_of
@@ -77,6 +78,8 @@ class Verdict:
     """The script or YAML file's description of it."""
     memory: MemoryLine | None = None
     """What the fullest GPU needs, where it was estimated on the way and the GPU's capacity is known."""
+    way: Way = ()
+    """The branches on unknown values that it was judged with, until those of a launch are joined."""
     unproven: frozenset[int] = frozenset()
     """Which of the findings have fixes that are still to be proven."""
 
@@ -242,7 +245,9 @@ class Checker:
         verdict = _verdict(findings, undecided, decided)
         ordered = tuple(sorted(findings, key=_order))
         inputs = fix_inputs(resolved, ordered, launch) if self.fixes == "plan" else None
-        return Verdict(id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs, launch.label, memory=memory)
+        return Verdict(
+            id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs, launch.label, memory=memory, way=resolved.way
+        )
 
     def survey(self, launch: Launch, judged: bool, observe: Callable[[ResolvedLaunch], None]) -> Verdict | None:
         """Evaluate a launch and its launch path, show each way through it to `observe`, and judge it if asked to.
@@ -469,20 +474,13 @@ def _some_ways(problems: Sequence[CannotEvaluate]) -> CannotEvaluate:
 
 def _joined(verdicts: list[Verdict], complete: bool) -> Verdict:
     """One verdict over the ways through a recipe: what holds on every way is said without condition, if all were gone."""
-    by_key: dict[Any, list[Finding]] = {}
-    for verdict in verdicts:
-        for finding in verdict.findings:
-            by_key.setdefault((finding.rule, finding.message, finding.span), []).append(finding)
-    findings: list[Finding] = []
-    for group in by_key.values():
-        findings.append(replace(group[0], condition=None) if complete and len(group) == len(verdicts) else group[0])
+    findings = once([(verdict.way, verdict.findings) for verdict in verdicts], complete)
     kinds = [verdict.verdict for verdict in verdicts]
     kind = "fails" if complete and all(k == "fails" for k in kinds) else "ok" if complete and all(k == "ok" for k in kinds) else "undecided"
     first = verdicts[0]
     undecided = list(dict.fromkeys(doubt for verdict in verdicts for doubt in verdict.undecided))
-    return replace(
-        first, verdict=kind, findings=tuple(sorted(findings, key=_order)), undecided=tuple(undecided), fix_inputs=_all_inputs(verdicts)
-    )
+    ordered = tuple(sorted(findings, key=_order))
+    return replace(first, verdict=kind, findings=ordered, undecided=tuple(undecided), fix_inputs=_all_inputs(verdicts), way=())
 
 
 def _all_inputs(verdicts: Sequence[Verdict]) -> FixInputs | None:

@@ -19,6 +19,7 @@ from mblint.evaluate.source import split_lines
 from mblint.evaluate.unknown import ABSENT, Absent, Unknown
 from mblint.evaluate.values import MISSING, ClassValue, External, Field, FunctionValue, Instance, Property, TrackedDict
 from mblint.evaluate.values import Write as HeapWrite
+from mblint.launch.branches import Way
 from mblint.launch.plain import plain
 from mblint.launch.session import Session
 from mblint.read.span import Span
@@ -59,6 +60,8 @@ class ResolvedLaunch:
         """Where the launcher exports variables of the environment, by their names."""
         self.skipped: tuple[Any, ...] = ()
         """Override keys that no field has, which upstream skips."""
+        self.way: Way = ()
+        """The branches on unknown values that lead to this config."""
         self.condition: str | None = None
         """In words, the outcome of branches on unknown values that leads to this config."""
         self._before: dict[str, Any] | None = None

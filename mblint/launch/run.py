@@ -15,6 +15,7 @@ from mblint.evaluate.operators import machine_frame
 from mblint.evaluate.site import Site
 from mblint.evaluate.unknown import Unknown
 from mblint.evaluate.values import MISSING, ClassValue, FunctionValue, Instance
+from mblint.launch.branches import Way, condition_of, way_of
 from mblint.launch.changes import apply_set
 from mblint.launch.description import CannotEvaluate, Launch, UnknownKey
 from mblint.launch.entry import is_training
@@ -24,9 +25,6 @@ from mblint.launch.plain_config import plain_config
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.session import Session
 from mblint.read.span import Span
-
-MAX_CONDITIONS = 12
-"""Branches, the last ones, that the condition of a finding names."""
 
 
 def find_recipe(session: Session, name: str) -> Any:
@@ -192,7 +190,7 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
             key = _held_key(session, launch, decisions or [])
             held = recipes.find(key)
             mark = machine.mark()
-            condition = None
+            way: Way = ()
             if launch.recipe is None:
                 cfg = _without_recipe(session, launch)
             else:
@@ -205,7 +203,7 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
                     cfg = call_recipe(session, function, decisions or [], _given(session, launch))
                     # What a program handed to a trainer, and how, is not on the heap.
                     mark = recipes.keep(key if session.handed.config is None else None, mark, cfg)
-                condition = _condition(session) if machine.path_taken else None
+                way = way_of(_way(session))
             machine.phase, machine.go_on = PHASE_OVERRIDE, False
             skipped = apply_overrides(session, cfg, launch) if launch.spec is None else _apply_spec(session, cfg, launch)
             if launch.spec is not None:
@@ -222,7 +220,7 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
             resolved.body = body
             if launch.spec is not None:
                 resolved.exports = {key: given.span for key, given in launch.spec.env.items() if given.span is not None}
-            resolved.condition = condition
+            resolved.way, resolved.condition = way, condition_of(way)
         except BudgetExceeded as error:  # also where its file has used up its time before this launch began
             raise CannotEvaluate(f"the launch was not evaluated to its end: {error}", span or launch.place) from None
         yield resolved
@@ -305,17 +303,14 @@ def _apply_spec(session: Session, cfg: Instance, launch: Launch) -> tuple[Skippe
     return tuple(target.skipped)
 
 
-def _condition(session: Session) -> str | None:
-    """The unknown branches that were taken, in words."""
-    words = []
-    taken = session.machine.path_taken
-    for site, choice, _ in taken[-MAX_CONDITIONS:]:
+def _way(session: Session) -> list[tuple[str, bool]]:
+    """The unknown branches that were taken, as text."""
+    found = []
+    for site, choice, _ in session.machine.path_taken:
         node = site.node if isinstance(site, Site) else None
         text = f"case {ast.unparse(node)}" if isinstance(node, ast.pattern) else ast.unparse(node) if node is not None else "?"
-        words.append(text if choice else f"not ({text})")
-    if len(taken) > MAX_CONDITIONS:
-        words.append(f"{len(taken) - MAX_CONDITIONS} branches before")
-    return " and ".join(dict.fromkeys(words)) or None
+        found.append((text, choice))
+    return found
 
 
 def apply_overrides(session: Session, cfg: Instance, launch: Launch) -> tuple[Skipped, ...]:
