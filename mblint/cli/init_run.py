@@ -38,7 +38,11 @@ def run(args: argparse.Namespace) -> int:
             if chosen[part] is not False:
                 _say(f"{part}: {there}, left as it is")
             continue
-        if chosen[part] is False or (chosen[part] is None and not asks and not _fits(part, args, found)):
+        if chosen[part] is False:
+            continue
+        if chosen[part] is None and not asks and not _fits(part, args, found):
+            if args.yes:
+                _say(f"{part}: not written, nothing here says that this repository is on GitHub; `mblint init --{part}` writes it")
             continue
         plan = _PLANNERS[part](found, wanted)
         if asks and not args.dry_run and not _agreed(plan, found):

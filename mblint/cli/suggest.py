@@ -13,6 +13,10 @@ EPILOG = """examples:
   mblint suggest my_70b_config --goal headroom=10GiB --format json
   mblint suggest my_70b_config --gpu h100 --fix 2 --diff
   mblint suggest --launches sweep.jsonl
+
+The ways out come cheapest first: in the order in which Megatron-Bridge's memory tuning guide takes remedies, from
+expandable segments to tensor parallelism; several together stand where the dearest of them does. Measured costs are
+those of the model that is named with them; another model's differ.
 """
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from mblint.wayout.search import Answer, Result, Sized
 
 
+ORDER = "cheapest first, in the tuning guide's order of remedies; several together stand where the dearest of them does"
+
+
 def _gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB"
 
@@ -32,8 +35,10 @@ def wayout_text(name: str, launch: Launch, goal: Goal, result: Result, verbose: 
         lines.append(f"  no way out: {neutral(result.because)}")
     for check in result.stands_in_the_way:
         lines.append(f"  it does not start for another reason, mend that too: {neutral(check)}")
+    if len(result.answers) > 1:
+        lines.append(f"  {ORDER}")
     for number, answer in enumerate(result.answers, 1):
-        lines += ["", *_answer_lines(number, answer)]
+        lines += ["", *_answer_lines(number, answer, launch.world_size)]
     if result.stopped:
         lines += ["", f"  {result.stopped}"]
     if verbose or not (result.answers or result.reached):
@@ -57,14 +62,14 @@ def _state(sized: Sized) -> str:
     return text
 
 
-def _answer_lines(number: int, answer: Answer) -> list[str]:
+def _answer_lines(number: int, answer: Answer, gpus: int | None) -> list[str]:
     changes = answer.candidate.changes
     lines = [
         f"  {number}. {' + '.join(step.title for step in answer.candidate.steps)}",
         f"     saves {_gib(answer.saved_bytes)}, then {_state(answer.sized)}",
     ]
     if "world_size" in changes:
-        lines.append(f"       needs {changes['world_size']} GPUs")
+        lines.append(f"       needs {changes['world_size']} GPUs" + (f" in place of {gpus}" if gpus else ""))
     lines += [f"       export {key}={shlex.quote(value)}" for key, value in environment(changes).items()]
     lines += [f"       {shlex.quote(line) if '[' in line else line}" for line in override_lines(changes)]
     lines += [f"       in the recipe: {line}" for line in assignment_lines(changes)]

@@ -29,7 +29,7 @@ class Cost:
     @property
     def line(self) -> str:
         """One line for people."""
-        return f"{self.text}; measured: {self.measured} ({self.source})" if self.measured else f"{self.text}; not measured"
+        return f"{self.text}; measured: {self.measured}, says {self.source}" if self.measured else f"{self.text}; not measured"
 
 
 SEGMENTS: Final = Cost("no throughput", f"704 TFLOP/s a GPU with and without it ({_LLAMA})", GUIDE, (0.0, 0.0))

@@ -71,6 +71,27 @@ def test_a_second_run_changes_nothing(repository: Path, capsys: pytest.CaptureFi
     assert said.count("left as it is") == 3 and said.endswith("Nothing was written.\n")
 
 
+def test_what_yes_leaves_out_is_said_with_the_way_to_it(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    left_out = "workflow: not written, nothing here says that this repository is on GitHub; `mblint init --workflow` writes it\n"
+    assert main(["init", "--yes", "--dry-run"]) == 0
+    assert left_out in capsys.readouterr().out
+    assert main(["init", "--yes"]) == 0
+    assert left_out in capsys.readouterr().out and not (repository / ".github").exists()
+    assert main(["init", "--workflow"]) == 0
+    assert "wrote .github/workflows/mblint.yml" in capsys.readouterr().out
+    for chosen in (["--yes", "--no-workflow"], ["--settings"]):
+        assert main(["init", *chosen]) == 0
+        assert "not written" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("remote", ["git@github.com:acme/x.git", "https://github.com/acme/x"])
+def test_a_remote_on_github_is_enough_for_the_workflow(remote: str, repository: Path) -> None:
+    (repository / ".git").mkdir(exist_ok=True)
+    (repository / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
+    assert main(["init", "--yes"]) == 0
+    assert (repository / ".github" / "workflows" / "mblint.yml").is_file()
+
+
 def test_a_dry_run_shows_all_and_writes_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = files(repository)
     assert main(["init", "--yes", "--dry-run", "--workflow", "--world-size", "64"]) == 0
