@@ -40,3 +40,14 @@ def relative(path: str, root: str) -> str:
 def shown_path(path: str, root: str) -> str:
     """`relative`, made safe to print."""
     return neutral(relative(path, root))
+
+
+_REMEDIES = {"the number of GPUs is not known": "--world-size N gives it", "the GPU type is not known": "--gpu TYPE gives it"}
+
+
+def with_remedy(reason: str) -> str:
+    """A reason why something is not known, and the option that tells it where there is one."""
+    for known, remedy in _REMEDIES.items():
+        if reason.endswith(known):
+            return f"{reason}; {remedy}"
+    return reason

@@ -12,10 +12,10 @@ FORMATS = ("text", "html", "json")
 
 EPILOG = """examples:
   mblint estimate my_70b_config --world-size 64 --gpu h100
-  mblint estimate recipes/ --what-if model.tensor_model_parallel_size=8
+  mblint estimate recipes/ --world-size 64 --what-if model.tensor_model_parallel_size=8
   mblint estimate --launches sweep.jsonl --format json
-  mblint estimate my_70b_config --formula upstream
-  mblint estimate my_70b_config --output memory.html
+  mblint estimate my_70b_config --world-size 64 --formula upstream
+  mblint estimate my_70b_config --world-size 64 --gpu h100 --output memory.html
 """
 
 

@@ -10,8 +10,8 @@ from mblint.errors import UserError
 
 EPILOG = """examples:
   mblint suggest my_70b_config --world-size 64 --gpu h100
-  mblint suggest my_70b_config --goal headroom=10GiB --format json
-  mblint suggest my_70b_config --gpu h100 --fix 2 --diff
+  mblint suggest my_70b_config --world-size 32 --gpu h100 --goal headroom=10GiB --format json
+  mblint suggest my_70b_config --world-size 32 --gpu h100 --fix 1 --diff
   mblint suggest --launches sweep.jsonl
 
 The ways out come cheapest first: in the order in which Megatron-Bridge's memory tuning guide takes remedies, from

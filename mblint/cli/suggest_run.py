@@ -17,6 +17,7 @@ from mblint.launch.lines import read_launches
 from mblint.launch.run import CannotEvaluate, Launch
 from mblint.launch.session import with_deep_stack
 from mblint.report.wayout import wayout_entry, wayout_text
+from mblint.shown import with_remedy
 from mblint.wayout.goal import Goal
 from mblint.wayout.search import SECONDS, Result, search
 
@@ -60,10 +61,19 @@ def _run(args: argparse.Namespace, goal: Goal) -> int:
     return 0 if all(result.reached or result.answers for _, _, result in entries) else 1
 
 
+def _counted(result: Result) -> str:
+    """In words, how many ways out there are."""
+    if result.reached:
+        return "the launch reaches the goal as it is"
+    return {0: "there is no way out", 1: "there is one way out"}.get(len(result.answers), f"there are {len(result.answers)} ways out")
+
+
 def _fix(args: argparse.Namespace, loaded: Loaded, checker: Checker, launch: Launch, goal: Goal, result: Result) -> int:
     """Show or write the chosen way out; 1 where it cannot be written."""
     if args.fix > len(result.answers):
-        raise UserError(f"--fix {args.fix}: there are {len(result.answers)} ways out", result.because or "choose one of them")
+        raise UserError(
+            f"--fix {args.fix}: {_counted(result)}", with_remedy(result.because) or ("" if result.reached else "choose one of them")
+        )
     from mblint.fix.apply import unified_diff
     from mblint.fix.write import NewText, decode, digest_of, write_files
     from mblint.wayout.patch import patch

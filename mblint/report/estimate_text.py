@@ -20,7 +20,7 @@ from mblint.facts.memory.groups import (
     group_of,
     grouped,
 )
-from mblint.shown import neutral
+from mblint.shown import neutral, with_remedy
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -145,7 +145,7 @@ def _launch(console: Console, bars: _Bars, launch: LaunchMemory) -> None:
     if launch.total_bytes is None:
         _say(console, Text("  no estimate", style="yellow"))
         for key, reason in launch.missing.items():
-            _say(console, Text(f"  not known: {neutral(key)}: {neutral(reason)}"))
+            _say(console, Text(f"  not known: {neutral(key)}: {neutral(with_remedy(reason))}"))
     else:
         _say(console, _verdict(launch))
         if launch.refused:
@@ -206,7 +206,7 @@ def _verdict(launch: LaunchMemory) -> Text:
     if judgement is not None and launch.estimate is not None:
         low, high = gib(judgement.low_bytes), gib(judgement.high_bytes)
         text.append(f"\n  between {low} and {high} GiB ({judgement.band})", style="dim")
-        doubts = [text for text in (judgement.because, launch.architecture.get("doubt", "")) if text]
+        doubts = [text for text in (with_remedy(judgement.because), launch.architecture.get("doubt", "")) if text]
         if judgement.capacity is None:
             names = (
                 ("not counted", launch.estimate.not_modelled),

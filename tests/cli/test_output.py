@@ -55,3 +55,19 @@ def test_a_further_report_of_check_names_its_format(project: Path, capsys: pytes
     for text in ("r.pdf", "pdf=r.pdf", "sarif="):
         assert main(["check", "--output", text]) == 2
         assert f"{text!r} is not FORMAT=FILE with a format of full, concise, json, " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["estimate", "open_config"], "not known: world_size: the number of GPUs is not known; --world-size N gives it\n"),
+        (["estimate", "open_config", "--world-size", "8"], "the GPU type is not known; --gpu TYPE gives it\n"),
+        (["suggest", "open_config"], "the number of GPUs is not known; --world-size N gives it\n"),
+        (["suggest", "open_config", "--world-size", "8"], "no way out: the GPU type is not known; --gpu TYPE gives it\n"),
+    ],
+    ids=str,
+)
+def test_what_is_not_known_names_the_option(words: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "open.py").write_text(RECIPE.replace("mine_config", "open_config"))
+    main(words)
+    assert said in capsys.readouterr().out
