@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 # C0 and C1 controls, DEL, line separators, and the marks that turn the direction of text around.
@@ -43,11 +44,26 @@ def shown_path(path: str, root: str) -> str:
 
 
 _REMEDIES = {"the number of GPUs is not known": "--world-size N gives it", "the GPU type is not known": "--gpu TYPE gives it"}
+_ARCHITECTURE = re.compile(r"the architecture of (\S+) is not known$")
 
 
 def with_remedy(reason: str) -> str:
-    """A reason why something is not known, and the option that tells it where there is one."""
+    """A reason why something is not known, and what tells it, where there is such a thing."""
     for known, remedy in _REMEDIES.items():
         if reason.endswith(known):
             return f"{reason}; {remedy}"
+    if found := _ARCHITECTURE.search(reason):
+        return f"{reason}; its config.json gives it, in a folder {found[1]} of this project or in the Hugging Face cache"
     return reason
+
+
+def by_reason(missing: Mapping[str, str]) -> list[str]:
+    """Keys that are not known and why: those of one reason together, the first two of them by name."""
+    keys: dict[str, list[str]] = {}
+    for key, reason in missing.items():
+        keys.setdefault(reason, []).append(key)
+    lines = []
+    for reason, names in keys.items():
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+        lines.append(f"{', '.join(names[:2])}{more}: {with_remedy(reason)}")
+    return lines

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from mblint.checker import Checker, Verdict
 from mblint.cli.check_run import checker_of
 from mblint.cli.common_run import open_session, placed, refuse_unknown_keys, with_arguments
-from mblint.cli.explain_run import recipe_name
+from mblint.cli.named_launch import named_launch
 from mblint.diagnose.causes import Cause, LaunchFacts, causes
 from mblint.diagnose.checks import failed_checks
 from mblint.diagnose.events import Events, events_of
@@ -43,7 +43,7 @@ def _run(args: argparse.Namespace, log: Log) -> int:
     launch: Launch | None = None
     if args.recipe:
         # The size of the run, where its log says it, comes before the one in the recipe's name.
-        launch = with_arguments(args, loaded, Launch(recipe_name(session, args.recipe)))
+        launch = with_arguments(args, loaded, named_launch(loaded, session, args.recipe))
         if events.world_size and not args.world_size:
             launch = replace(launch, world_size=events.world_size)
         refuse_unknown_keys(session, launch)

@@ -22,7 +22,7 @@ EPILOG = """examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
     parser.usage = "mblint estimate RECIPE|PATHS ... [OPTIONS]"
-    parser.add_argument("recipes", nargs="*", metavar="RECIPE|PATHS", help="recipe names, files and folders")
+    parser.add_argument("recipes", nargs="*", metavar="RECIPE|PATHS", help="recipe names, files and folders; also scripts that start one")
     parser.add_argument(
         "--what-if",
         type=key_value,

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mblint.cli.common_run import literal, open_session, refuse_unknown_keys, with_arguments
-from mblint.cli.explain_run import recipe_name
+from mblint.cli.named_launch import named_launch
 from mblint.cli.options import wants_color
 from mblint.errors import UserError
 from mblint.evaluate.modules import SourceError
 from mblint.facts.memory.launch_memory import LaunchMemory, own_memory, upstream_figure, upstream_memory
-from mblint.files import may_concern, python_files
+from mblint.files import is_launch_file, may_concern, python_files
 from mblint.launch import path as launch_path
 from mblint.launch.discover import recipe_functions
 from mblint.launch.lines import read_launches
 from mblint.launch.run import CannotEvaluate, Launch, on_heap
 from mblint.launch.session import Session, with_deep_stack
 from mblint.settings_file import shown_path
+from mblint.shown import neutral
 from mblint.upstream.architecture import architecture_of
 from mblint.workers import spread
 
@@ -80,8 +81,8 @@ def _named(args: argparse.Namespace, loaded: Loaded, session: Session) -> list[L
         found: list[Launch] = []
         for name in args.recipes:
             path = Path(name)
-            if not path.exists() or ":" in name:
-                found.append(Launch(recipe_name(session, name)))
+            if is_launch_file(Path(name.partition(":")[0])) or not path.exists() or ":" in name:
+                found.append(named_launch(loaded, session, name))
                 continue
             for file, named in python_files([path], loaded.settings.exclude, loaded.root):
                 if not named and not may_concern(file):
@@ -89,7 +90,11 @@ def _named(args: argparse.Namespace, loaded: Loaded, session: Session) -> list[L
                 try:
                     module = session.module_of(file)
                 except SourceError as error:
-                    raise UserError(f"{shown_path(Path(error.path))}:{error.line}:{error.column}: {error.message}") from None
+                    said = f"{shown_path(Path(error.path))}:{error.line}:{error.column}: {error.message}"
+                    if named:
+                        raise UserError(said) from None
+                    print(f"mblint: left out: {neutral(said)}", file=sys.stderr)
+                    continue
                 found += [Launch(f"{module.name}:{node.name}") for node in recipe_functions(module.tree)]
         return found
 

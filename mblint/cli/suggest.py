@@ -27,7 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "recipe",
         nargs="?",
         metavar="RECIPE",
-        help="a function name, package.module:function, FILE or FILE:function",
+        help="a function name, package.module:function, FILE or FILE:function; also a script that starts one (FILE:LINE where it "
+        "starts several), or the name of a row in the settings",
     )
     parser.add_argument(
         "--goal",

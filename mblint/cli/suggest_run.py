@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from mblint.checker import Checker
 from mblint.cli.check_run import checker_of
 from mblint.cli.common_run import open_session, placed, refuse_unknown_keys, with_arguments
-from mblint.cli.explain_run import recipe_name
+from mblint.cli.named_launch import named_launch
 from mblint.cli.options import wants_color
 from mblint.errors import UserError
 from mblint.launch.lines import read_launches
 from mblint.launch.run import CannotEvaluate, Launch
 from mblint.launch.session import with_deep_stack
 from mblint.report.wayout import wayout_entry, wayout_text
-from mblint.shown import with_remedy
 from mblint.wayout.goal import Goal
 from mblint.wayout.search import SECONDS, Result, search
 
@@ -33,7 +32,7 @@ def run(args: argparse.Namespace, goal: Goal) -> int:
 def _run(args: argparse.Namespace, goal: Goal) -> int:
     loaded, session = open_session(args, [])
     checker = checker_of(args, loaded, session)
-    launches = read_launches(args.launches) if args.launches else [Launch(recipe_name(session, args.recipe))]
+    launches = read_launches(args.launches) if args.launches else [named_launch(loaded, session, args.recipe)]
     if not launches:
         raise UserError(f"--launches {args.launches}: no launch in it", "one JSON object a line", exit_code=4)
     entries: list[tuple[str, Launch, Result]] = []
@@ -71,9 +70,7 @@ def _counted(result: Result) -> str:
 def _fix(args: argparse.Namespace, loaded: Loaded, checker: Checker, launch: Launch, goal: Goal, result: Result) -> int:
     """Show or write the chosen way out; 1 where it cannot be written."""
     if args.fix > len(result.answers):
-        raise UserError(
-            f"--fix {args.fix}: {_counted(result)}", with_remedy(result.because) or ("" if result.reached else "choose one of them")
-        )
+        raise UserError(f"--fix {args.fix}: {_counted(result)}", result.because or ("" if result.reached else "choose one of them"))
     from mblint.fix.apply import unified_diff
     from mblint.fix.write import NewText, decode, digest_of, write_files
     from mblint.wayout.patch import patch

@@ -20,7 +20,7 @@ from mblint.facts.memory.groups import (
     group_of,
     grouped,
 )
-from mblint.shown import neutral, with_remedy
+from mblint.shown import by_reason, neutral, with_remedy
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -144,8 +144,8 @@ def _launch(console: Console, bars: _Bars, launch: LaunchMemory) -> None:
         _say(console, Text(f"  with {neutral(key)} = {neutral(str(value))}", style="cyan"))
     if launch.total_bytes is None:
         _say(console, Text("  no estimate", style="yellow"))
-        for key, reason in launch.missing.items():
-            _say(console, Text(f"  not known: {neutral(key)}: {neutral(with_remedy(reason))}"))
+        for reason in by_reason(launch.missing):
+            _say(console, Text(f"  not known: {neutral(reason)}"))
     else:
         _say(console, _verdict(launch))
         if launch.refused:

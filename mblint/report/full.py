@@ -7,7 +7,7 @@ from typing import TextIO
 from mblint.findings import Finding, Fix
 from mblint.fix.text import Text
 from mblint.report.frame import Line, Mark, frame
-from mblint.report.model import Doubt, Group, Report, groups, is_fixable, started_lines, summary_lines
+from mblint.report.model import Doubt, Group, Report, count_of, groups, is_fixable, started_lines, summary_lines
 from mblint.report.stream import emit, linked, use_color, use_links
 from mblint.shown import neutral
 
@@ -137,7 +137,7 @@ def _doubts(report: Report) -> list[Line]:
                     texts.setdefault(f"{doubt.rule} {doubt.name}: {doubt.because}", set()).add(launch)
                 continue
             rules = sorted({doubt.rule for doubt in doubts})
-            texts.setdefault(f"{len(rules)} rules: {'; '.join(causes)} ({', '.join(rules)})", set()).add(launch)
+            texts.setdefault(f"{count_of(len(rules), 'rule')}: {'; '.join(causes)} ({', '.join(rules)})", set()).add(launch)
     lines: list[Line] = []
     for text, launches in sorted(texts.items()):
         more = f" and {len(launches) - 1} more" if len(launches) > 1 else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mblint.findings import SEVERITY_ORDER, Finding, Fix, MemoryLine
@@ -231,8 +231,23 @@ def summary_lines(report: Report) -> list[str]:
     if report.undecided:
         rules = len({doubt.rule for doubt in report.undecided})
         launches = len({doubt.launch for doubt in report.undecided})
-        lines.append(f"{count_of(rules, 'rule')} could not be decided in {count_of(launches, 'launch')}; -v says why.")
+        most = _most(report.undecided)
+        because = f", most because {most}; -v says more." if most else "; -v says why."
+        lines.append(f"{count_of(rules, 'rule')} could not be decided in {count_of(launches, 'launch')}{because}")
     return lines
+
+
+MANY_DOUBTS = 20
+
+
+def _most(doubts: Sequence[Doubt]) -> str:
+    """What left most of the rules open, where one thing did and they are many: then the launch as a whole was hardly judged."""
+    counts: dict[str, int] = {}
+    for doubt in doubts:
+        for cause in {part.partition(": ")[2] for part in doubt.because.split("; ")}:
+            counts[cause] = counts.get(cause, 0) + 1
+    cause = max(counts, key=lambda one: counts[one], default="")
+    return cause if cause and counts[cause] >= MANY_DOUBTS and 2 * counts[cause] > len(doubts) else ""
 
 
 LAUNCHERS = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mblint.facts.memory.capacity import GIB
-from mblint.shown import neutral, with_remedy
+from mblint.shown import neutral
 from mblint.wayout.changed import assignment_lines, environment, override_lines
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def wayout_text(name: str, launch: Launch, goal: Goal, result: Result, verbose: 
     if result.reached:
         lines.append(f"  the goal ({goal.text}) is reached already")
     if result.because:
-        lines.append(f"  no way out: {neutral(with_remedy(result.because))}")
+        lines.append(f"  no way out: {neutral(result.because)}")
     for check in result.stands_in_the_way:
         lines.append(f"  it does not start for another reason, mend that too: {neutral(check)}")
     if len(result.answers) > 1:

@@ -93,6 +93,14 @@ def _closing(text: str, start: int) -> tuple[int, int | None]:
     raise ExpressionError("a { in a message is not closed; write {{ for a brace")
 
 
+def _percent(share: float) -> str:
+    """A share in whole percents; what is nearly all is not called all, nor what is nearly nothing nothing."""
+    text = f"{share * 100:.0f}"
+    if text == "100" and share < 1:
+        return "more than 99 %"
+    return "less than 1 %" if text == "0" and share > 0 else f"{text} %"
+
+
 def show(value: object, spec: str = "") -> str:
     """A plain value as people read it."""
     if isinstance(value, Unknown):
@@ -111,7 +119,7 @@ def show(value: object, spec: str = "") -> str:
         if spec == "gib":
             return f"{value / 2**30:.1f} GiB"
         if spec == "pct":
-            return f"{value * 100:.0f} %"
+            return _percent(value)
         if spec not in _NAMED and not (spec.endswith("d") and isinstance(value, float)):
             return format(value, spec)
     if isinstance(value, float):

@@ -20,6 +20,7 @@ from mblint.findings import Finding
 from mblint.launch import path as launch_path
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch, on_heap
+from mblint.shown import by_reason, with_remedy
 from mblint.wayout.candidates import LIMIT, Candidate, candidates
 from mblint.wayout.changed import changed_launch
 from mblint.wayout.goal import Goal
@@ -122,10 +123,10 @@ def _quick(checker: Checker, launch: Launch, goal: Goal, result: Result, limit: 
         source = Held(resolved)
         result.base = base = sized(source)
         if base.estimate.missing:
-            result.because = "no estimate: " + "; ".join(f"{key}: {why}" for key, why in base.estimate.missing.items())
+            result.because = "no estimate: " + "; ".join(by_reason(base.estimate.missing))
             return []
         if base.judgement.capacity is None:
-            result.because = base.judgement.because
+            result.because = with_remedy(base.judgement.because)
             return []
         result.reached = goal.met(base.judgement)
         if result.reached:

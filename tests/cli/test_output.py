@@ -71,3 +71,37 @@ def test_what_is_not_known_names_the_option(words: list[str], said: str, project
     (project / "open.py").write_text(RECIPE.replace("mine_config", "open_config"))
     main(words)
     assert said in capsys.readouterr().out
+
+
+SCRIPT = "torchrun --nproc_per_node 8 scripts/training/run_recipe.py --recipe llama3_8b_pretrain_config train.micro_batch_size=1\n"
+
+
+@pytest.mark.parametrize("command", ["estimate", "suggest"])
+def test_the_launch_of_a_script(command: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "run.sh").write_text(SCRIPT)
+    assert main([command, "run.sh", "--gpu", "h100"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("run.sh: llama3_8b_pretrain_config  8 GPUs  h100\n") and "GiB" in shown
+
+
+def test_a_broken_file_in_a_folder_does_not_end_an_estimate(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "torn.py").write_text("from megatron.bridge import x\nx = (1,\n")
+    assert main(["estimate", "."]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "mblint: left out: torn.py:2:5: syntax error: '(' was never closed\n" and "mine_config" in shown.out
+    assert main(["estimate", "torn.py"]) == 2
+    assert capsys.readouterr().err == "mblint: error: torn.py:2:5: syntax error: '(' was never closed\n"
+
+
+def test_a_model_that_nobody_knows_is_told_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = RECIPE.replace("    return ", "    cfg = ").replace("mine_config", "hub_config")
+    text += '    cfg.model = AutoBridge.from_hf_pretrained("acme/secret").to_megatron_provider(load_weights=False)\n    return cfg\n'
+    (project / "hub.py").write_text("from megatron.bridge import AutoBridge\n" + text)
+    reason = "the architecture of acme/secret is not known"
+    for command in ("estimate", "suggest"):
+        main([command, "hub_config", "--world-size", "8", "--gpu", "h100"])
+        shown = capsys.readouterr().out
+        assert f"more: {reason}; its config.json gives it, in a folder acme/secret of this project" in shown
+        assert shown.count(reason) <= 2  # once for each formula
+    main(["check", "hub.py"])
+    assert f"could not be decided in 1 launch, most because {reason}; -v says more." in capsys.readouterr().out

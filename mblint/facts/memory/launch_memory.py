@@ -11,6 +11,7 @@ from mblint.facts.memory.estimate import Estimate, StageEstimate, estimate
 from mblint.facts.memory.groups import grouped
 from mblint.facts.memory.reading import Overlay, Source
 from mblint.facts.memory.upstream_formula import UpstreamEstimate, upstream_estimate
+from mblint.shown import by_reason
 
 OWN: Final = "mblint"
 UPSTREAM: Final = "megatron-bridge's formula"
@@ -139,7 +140,7 @@ def upstream_figure(source: Source, *, changes: Mapping[str, object] | None = No
 def as_figure(found: UpstreamEstimate) -> OtherFigure:
     """An estimate of upstream's as a figure beside another."""
     if found.missing:
-        return OtherFigure(UPSTREAM, because="; ".join(f"{key}: {why}" for key, why in found.missing.items()))
+        return OtherFigure(UPSTREAM, because="; ".join(by_reason(found.missing)))
     return OtherFigure(UPSTREAM, found.components)
 
 
