@@ -13,7 +13,7 @@ from mblint.evaluate.site import SourceSite
 from mblint.evaluate.unknown import ABSENT
 from mblint.evaluate.values import MISSING, ClassValue, External, Instance
 from mblint.launch.description import CannotEvaluate, Launch, UnknownKey
-from mblint.launch.release_text import reads
+from mblint.launch.release_text import asks, reads
 from mblint.launch.session import Session
 from mblint.ruleset.suggest import closest
 
@@ -50,13 +50,19 @@ def apply_set(session: Session, cfg: Instance, launch: Launch) -> None:
 def refuse_unknown(session: Session, cfg: Instance, owner: Any, path: list[str], launch: Launch) -> None:
     """Raise UnknownKey where the last part of a dotted path is no attribute of its owner.
 
-    A config object takes any attribute, and some code reads attributes that no class declares: a name that something in the
-    release reads passes, unless a field of the owner is spelled nearly so, or another section has the field.
+    A config object takes any attribute, and some code reads attributes that not every class declares. So a name passes that
+    something in the release asks for with `getattr`, and one that something reads, unless a field of the owner is spelled
+    nearly so or another section has the field: then that one is read.
     """
     name = path[-1]
     if not isinstance(owner, Instance) or not is_undeclared(owner, name) or name in owner.attrs:
         return
     assert owner.cls is not None
+    asked = asks(session, name)
+    if asked is None:  # without the source only this is known: what a dataset has depends on its class, and is asked for
+        asked = path[0] == "dataset" and reads(session, name) is not False
+    if asked:
+        return
     section = ".".join(path[:-1])
     near = closest(name, [field for field in owner.cls.field_map if not field.startswith("_")])
     meant = [f"{section}.{near}".lstrip(".")] if near is not None else _elsewhere(cfg, name)

@@ -20,6 +20,19 @@ def reads(session: Session, name: str) -> bool | None:
     return snapshot.reads(name) if snapshot is not None else None
 
 
+def asks(session: Session, name: str) -> bool | None:
+    """Whether anything in the release asks objects for an attribute of that name, which not all of them need to have
+    (`getattr(dataset, "NAME", False)`); None without its source."""
+    return is_asked(session.upstream_roots, name) if session.upstream_roots else None
+
+
+@lru_cache(maxsize=4096)
+def is_asked(roots: tuple[str, ...], name: str) -> bool:
+    """Whether a `getattr` or `hasattr` in the upstream source names the attribute."""
+    asked = re.compile(rf"\b(?:get|has)attr\([^\"']*[\"']{re.escape(name)}[\"']")
+    return any(asked.search(text) for text in upstream_texts(roots) if name in text)
+
+
 @lru_cache(maxsize=4096)
 def is_read(roots: tuple[str, ...], name: str) -> bool:
     """Whether anything in the upstream source reads an attribute, or names it in a string.

@@ -241,13 +241,13 @@ MANY_DOUBTS = 20
 
 
 def _most(doubts: Sequence[Doubt]) -> str:
-    """What left most of the rules open, where one thing did and they are many: then the launch as a whole was hardly judged."""
-    counts: dict[str, int] = {}
+    """What left most of the rules open, where one thing did and they are many: then a launch as a whole was hardly judged."""
+    rules: dict[str, set[str]] = {}
     for doubt in doubts:
-        for cause in {part.partition(": ")[2] for part in doubt.because.split("; ")}:
-            counts[cause] = counts.get(cause, 0) + 1
-    cause = max(counts, key=lambda one: counts[one], default="")
-    return cause if cause and counts[cause] >= MANY_DOUBTS and 2 * counts[cause] > len(doubts) else ""
+        for part in doubt.because.split("; "):
+            rules.setdefault(part.partition(": ")[2], set()).add(doubt.rule)
+    cause = max(rules, key=lambda one: len(rules[one]), default="")
+    return cause if cause and len(rules[cause]) >= max(MANY_DOUBTS, len({doubt.rule for doubt in doubts}) / 2) else ""
 
 
 LAUNCHERS = {

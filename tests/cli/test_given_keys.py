@@ -73,7 +73,9 @@ def test_other_keys_that_lead_nowhere(key: str, said: str, project: Path, capsys
     assert capsys.readouterr().err.strip().endswith(f"--set {said}")
 
 
-@pytest.mark.parametrize("key", ["env_vars.NEW_NAME", "model.made_here", "model.num_layers", "dataset.seq_length"])
+@pytest.mark.parametrize(
+    "key", ["env_vars.NEW_NAME", "model.made_here", "model.num_layers", "dataset.seq_length", "dataset.enable_in_batch_packing"]
+)
 def test_keys_that_something_holds_pass(key: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "recipes/mine.py", "--set", f"{key}=2", "--format", "json", "--no-estimate"])
     assert "--set" not in capsys.readouterr().out
@@ -82,3 +84,12 @@ def test_keys_that_something_holds_pass(key: str, project: Path, capsys: pytest.
 def test_a_launch_that_cannot_be_evaluated_is_no_fault_of_a_diagnosis(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", "run.log", "--recipe", "mine_config", "--set", "peft.dim=4"]) == 0
     assert "no way out: recipes/mine.py:4: --set peft.dim: peft is null in this config" in capsys.readouterr().out
+
+
+@pytest.mark.upstream
+def test_a_name_that_the_release_asks_objects_for_passes(project: Path, upstream: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check", "recipes/mine.py", "--upstream", str(upstream), "--format", "json", "--no-estimate", "--no-cache"]
+    main([*words, "--set", "dataset.enable_in_batch_packing=true"])  # getattr(config.dataset, "enable_in_batch_packing", False)
+    assert "--set" not in capsys.readouterr().out
+    main([*words, "--set", "dataset.enable_in_batch_paking=true"])
+    assert "MB803" in capsys.readouterr().out
