@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -18,9 +19,12 @@ from mblint.errors import UserError
 from mblint.read.span import Span
 from mblint.ruleset.locate import rules_folder
 from mblint.ruleset.rule import Rule
+from mblint.upstream.cache import cache_folder
 
 COMPILED: Final = "compiled.json"
 MAX_BYTES: Final = 256 * 1024
+KEPT: Final = 8
+"""Compiled copies that are kept in the cache folder, the newest: one for each checkout and state of its rules."""
 _FORMAT: Final = 1
 
 
@@ -161,31 +165,34 @@ def _cache_file(folder: Path, files: Sequence[Path]) -> Path | None:
             digest.update(f"\0{file.name}\0{status.st_size}\0{status.st_mtime_ns}".encode())
     except OSError:
         return None
-    base = os.environ.get("MBLINT_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or ""
-    try:
-        root = Path(base) if base else Path.home() / ".cache"
-    except RuntimeError:
-        return None
-    if not os.environ.get("MBLINT_CACHE_DIR"):
-        root = root / "mblint"
-    return root / f"rules-{digest.hexdigest()[:16]}.json"
+    return cache_folder() / f"rules-{digest.hexdigest()[:16]}.json"
 
 
 def _write(path: Path, rules: list[dict[str, Any]]) -> None:
     """Keep the copy for the next run; that it cannot be kept is no problem of this one."""
-    from contextlib import suppress
     from tempfile import NamedTemporaryFile
 
     text = json.dumps({"format": _FORMAT, "rules": rules}, ensure_ascii=False, separators=(",", ":"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix="rules-", delete=False) as file:
+        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix="rules-", suffix=".part", delete=False) as file:
             file.write(text)
-        os.replace(file.name, path)
     except OSError:
         return
-    for old in path.parent.glob("rules-*.json"):
-        if old != path:
-            with suppress(OSError):
-                if old.stat().st_mtime < path.stat().st_mtime - 7 * 86_400:
-                    old.unlink()
+    try:
+        os.replace(file.name, path)
+    except OSError:  # another run reads it just now, on a system that then refuses
+        with suppress(OSError):
+            os.unlink(file.name)
+    _forget_old(path.parent)
+
+
+def _forget_old(folder: Path) -> None:
+    """Leave the newest copies. Another run may take away the same ones, or be about to read one: it then makes its own."""
+    found: list[tuple[float, Path]] = []
+    for path in folder.glob("rules-*"):  # also what is left of a run that was ended while it wrote
+        with suppress(OSError):
+            found.append((path.stat().st_mtime, path))
+    for _, path in sorted(found, reverse=True)[KEPT:]:
+        with suppress(OSError):
+            path.unlink()

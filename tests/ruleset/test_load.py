@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mblint.ruleset import load
-from mblint.ruleset.load import RuleFileError, compile_rules, load_rules, validate_files
+from mblint.ruleset.load import KEPT, RuleFileError, compile_rules, load_rules, validate_files
 from mblint.ruleset.locate import rules_folder
 
 GOOD = """\
@@ -141,6 +141,33 @@ def test_the_cache_is_used_and_a_damaged_one_is_not(tmp_path: Path, monkeypatch:
         assert {rule.id: rule.data for rule in load_rules()} == first
     content = json.loads(cached.read_text(encoding="utf-8"))
     assert len(content["rules"]) == len(first)
+
+
+def test_old_compiled_copies_go_and_the_newest_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MBLINT_CACHE_DIR", str(tmp_path))
+    others = [tmp_path / f"rules-{number:016x}.json" for number in range(20)] + [tmp_path / "rules-abc.part"]
+    for age, path in enumerate(others):
+        path.write_text("{}")
+        os.utime(path, (1e9 - age, 1e9 - age))
+    (tmp_path / "results").mkdir()
+    load_rules()
+    (own,) = set(tmp_path.glob("rules-*")) - set(others)
+    assert set(tmp_path.glob("rules-*")) == {own, *others[: KEPT - 1]}
+    assert (tmp_path / "results").is_dir()
+
+
+def test_runs_that_clean_up_at_once_do_not_disturb_one_another(tmp_path: Path) -> None:
+    """Each has its own rules folder, so all of them write, and all take the oldest copies away."""
+    program = (
+        "import sys; from pathlib import Path; from mblint.ruleset import load; cache = Path(sys.argv[1])\n"
+        "for number in range(40): load._write(cache / f'rules-{sys.argv[2]}-{number}.json', [])"
+    )
+    words = [sys.executable, "-c", program, str(tmp_path)]
+    runs = [subprocess.Popen([*words, str(number)], stderr=subprocess.PIPE, text=True) for number in range(4)]
+    said = [run.communicate(timeout=60)[1] for run in runs]
+    assert said == [""] * 4 and [run.returncode for run in runs] == [0] * 4
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert 1 <= len(left) <= KEPT and not [name for name in left if name.endswith(".part")]
 
 
 def test_warm_loading_needs_neither_yaml_nor_pydantic(tmp_path: Path) -> None:
