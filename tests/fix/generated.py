@@ -17,6 +17,7 @@ from mblint.fix.apply import apply_all
 from mblint.fix.prove import Judged, objection
 from mblint.fix.scope import Scope
 from mblint.fixing import FileFixer
+from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 from mblint.ruleset.load import load_rules
@@ -108,6 +109,7 @@ class Bench:
         self.path = str((folder / "case.py").resolve())
         self.session = Session(locate(str(upstream), project=folder), [folder])
         self.checker = Checker(self.session, load_rules(), fixes="plan")
+        self._values: dict[tuple[str, int, str], dict[str, Any]] = {}
 
     def run(self, case: Case) -> Outcome:
         """Judge a case, apply each of its offered fixes to the text, and judge that."""
@@ -150,6 +152,19 @@ class Bench:
             return outcome
         finally:
             self.checker.judge_recipe = judge_recipe  # type: ignore[method-assign]
+
+    def values_of(self, recipe: str, world_size: int, gpu: str) -> dict[str, Any]:
+        """The plain values of a shipped recipe as it was written."""
+        known = (recipe, world_size, gpu)
+        if known not in self._values:
+            found: dict[str, Any] = {}
+
+            def look(resolved: ResolvedLaunch) -> None:
+                found.update({key: resolved.written(key) for key in resolved.keys()})
+
+            self.checker.judge_launch(Launch(recipe, world_size=world_size, gpu=gpu), observe=look)
+            self._values[known] = found
+        return self._values[known]
 
     def _proven_by_value(self, case: Case) -> set[tuple[Any, str]]:
         """The fixes that a report would show."""
