@@ -36,7 +36,8 @@ class Fix:
 
     `changes` maps dotted config keys to their new plain values (`env_vars.NAME` for the environment);
     `edits` is the same as text, present once it was computed and proven. `by_hand`: there is no place in the project
-    where mblint could write it.
+    where mblint could write it. `helper` names the function that is edited, where that is not the recipe, and `recipes` the
+    launches which that changes. An `alternative` is another place for a fix that is offered beside it: `--fix` never takes it.
     """
 
     title: str
@@ -45,6 +46,9 @@ class Fix:
     edits: tuple[TextEdit, ...] = ()
     cost: str | None = None
     by_hand: bool = False
+    helper: str = ""
+    recipes: tuple[str, ...] = ()
+    alternative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,11 @@ class Finding:
     help_url: str | None = None
     older: bool = False
     """The base of the change under review had it already."""
+
+    @property
+    def ways(self) -> tuple[Fix, ...]:
+        """The ways out that differ in what they change, not only in where that is written."""
+        return tuple(fix for fix in self.fixes if not fix.alternative)
 
 
 @dataclass(frozen=True, slots=True)

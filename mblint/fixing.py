@@ -12,11 +12,13 @@ from mblint.findings import Finding, Fix
 from mblint.fingerprint import Identity, identity
 from mblint.fix.check import is_python
 from mblint.fix.edits import TextOf, plans, written_down
+from mblint.fix.helper import in_helper
 from mblint.fix.prove import FixRun, Judged, fix_all, offer
 from mblint.fix.scope import Scope
 from mblint.fix.units import reached_names
 from mblint.fix.write import decode
 from mblint.launch.from_files import launches_of_file
+from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 
@@ -40,10 +42,12 @@ class FileFixer:
         shown: Shown = lambda findings, text_of: findings,
         held: Mapping[str, str] | None = None,
         recipe: str | None = None,
+        helpers: bool = False,
     ) -> None:
         """`scope` is what can see the file (itself included), `held` are texts that stand in place of other files, `recipe` is
-        what files of overrides belong to."""
-        self.recipe = recipe
+        what files of overrides belong to. `helpers`: functions of the file that recipes get values from are edited too, where every
+        launch in `scope` that this changes has the finding."""
+        self.recipe, self.helpers = recipe, helpers
         self.checker = checker
         self.session: Session = checker.session
         self.complete, self.root, self.path, self.scope, self.shown = complete, root, path, scope, shown
@@ -56,6 +60,7 @@ class FileFixer:
         self.plans: dict[tuple[Identity, str, str | None], Iterator[Fix]] = {}
         self.first: dict[str, Verdict] = {}
         """The verdicts on the recipes of the file as it was found, by their names."""
+        self.seen: list[object] = []
 
     def _text(self, path: str) -> str | None:
         try:
@@ -97,15 +102,21 @@ class FileFixer:
     def _judged(self, sources: Mapping[str, str]) -> Judged:
         findings: list[Finding] = []
         inputs: dict[int, FixInputs] = {}
+        configs: dict[str, list[object]] = {}
 
         def text_of(path: str) -> str | None:
             return sources.get(path) or self._text(path)
 
         seen: dict[str, Verdict] = {}
-        verdicts = list(self._verdicts(findings, {}, seen))
-        if sources.get(self.path) == self.original:
-            self.first = seen
-        for verdict in verdicts:
+        verdicts: list[Verdict] = []
+
+        def look(resolved: ResolvedLaunch) -> None:
+            self.seen.append(resolved.fingerprint())
+
+        for verdict in self._verdicts(findings, {}, seen, look if self.helpers else None):
+            verdicts.append(verdict)
+            configs.setdefault(_label(verdict), []).extend(self.seen)
+            self.seen.clear()
             findings += verdict.findings
             if verdict.fix_inputs is not None:
                 inputs.update((id(finding), verdict.fix_inputs) for finding in verdict.findings)
@@ -114,11 +125,19 @@ class FileFixer:
             self._planned(finding, inputs.get(id(finding)), text_of) if id(finding) in shown else replace(finding, fixes=())
             for finding in findings
         ]
-        return Judged(tuple(written), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts))
+        if sources.get(self.path) == self.original:
+            self.first = seen
+        return Judged(tuple(written), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts), configs)
 
-    def _verdicts(self, findings: list[Finding], known: Mapping[str, Verdict], seen: dict[str, Verdict] | None = None) -> Iterator[Verdict]:
+    def _verdicts(
+        self,
+        findings: list[Finding],
+        known: Mapping[str, Verdict],
+        seen: dict[str, Verdict] | None = None,
+        look: Callable[[ResolvedLaunch], None] | None = None,
+    ) -> Iterator[Verdict]:
         """The verdicts on all launches in reach, those of some recipes `known`; what is found in the text of scripts goes to
-        `findings`, the verdicts on the file's own recipes go to `seen`."""
+        `findings`, the verdicts on the file's own recipes go to `seen`. `look` is shown each launch."""
         checker = self.checker
         for path in self.scope.recipes:
             try:
@@ -126,30 +145,37 @@ class FileFixer:
             except SourceError:
                 continue
             for name, _ in found:
-                verdict = known[name] if name in known else checker.judge_recipe(name, self.complete(Launch(name)))
+                verdict = known[name] if name in known else checker.judge_recipe(name, self.complete(Launch(name)), look)
                 if verdict is not None:
                     if seen is not None and path == self.path:
                         seen[name] = verdict
                     yield verdict
         for row in self.scope.rows:
-            yield checker.judge_launch(row, row.id)
+            yield checker.judge_launch(row, row.id, look)
         for path in self.scope.described:
             file = launches_of_file(self.session, Path(path), self.root, self.recipe)
             if file is not None:
                 findings += [finding for finding in file.findings if checker.select(finding.rule, finding.name)]
                 for launch in file.launches:
-                    yield checker.judge_launch(self.complete(launch), launch.id)
+                    yield checker.judge_launch(self.complete(launch), launch.id, look)
 
     def _planned(self, finding: Finding, inputs: FixInputs | None, text_of: TextOf) -> Finding:
         if not finding.fixes or inputs is None:
             return finding
         fixes = []
         for fix in finding.fixes:
-            ways = plans(fix, inputs, text_of)
+            ways = self._ways(fix, inputs, text_of)
             fixes.append(written_down(fix, ways))
             if fixes[-1].edits:
-                self.plans[identity(finding), fix.title, text_of(self.path)] = ways
+                self.plans[identity(finding), fixes[-1].title, text_of(self.path)] = ways
         return replace(finding, fixes=tuple(fixes))
+
+    def _ways(self, fix: Fix, inputs: FixInputs, text_of: TextOf) -> Iterator[Fix]:
+        """The ways to write a fix down, best first: in the function that several recipes get the value from, if that is here."""
+        shared = in_helper(fix, inputs, text_of) if self.helpers else None
+        if shared is not None and self._own_edits(shared):
+            yield shared
+        yield from plans(fix, inputs, text_of)
 
     def _others(self, finding: Finding, fix: Fix, sources: Mapping[str, str]) -> Iterator[Fix]:
         """Other ways to write the same fix down, for when the first is refused."""

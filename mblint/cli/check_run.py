@@ -61,6 +61,10 @@ def run(args: argparse.Namespace) -> int:
         from mblint.cli.proven_edits import with_proven_edits
 
         checked = with_proven_edits(args, loaded, checker, checked)
+    if not session.modules.overlay and any(finding.fixes for finding in checked.findings):
+        from mblint.cli.helper_fixes import with_helper_fixes
+
+        checked = with_helper_fixes(args, loaded, checker, checked)
     return report(args, loaded, session, checked, checker, files)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mblint.checker import Checked, Checker
 from mblint.cli.check_run import exit_code, report
 from mblint.cli.common_run import with_arguments
+from mblint.cli.helper_fixes import MOST_LAUNCHES, Users, is_named, planned_in_helpers
 from mblint.cli.options import wants_color
 from mblint.evaluate.modules import Module
 from mblint.files import is_launch_file
@@ -43,14 +44,18 @@ def run_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checke
 
     def fix() -> None:
         scope = scope_of(args, loaded, checker, checked)
-        users = dependents(session, scope.recipes)
         sources = Sources(session)
-        reach = {path: reached(scope, session, path, users, sources) for path in fixable_files(checker, checked, sources)}
+        helpers = {planned.path for planned in planned_in_helpers(checked, checker, sources) if is_named(args, planned.path)}
+        users = dependents(session, [*scope.recipes, *helpers])
+        reach = {path: reached(scope, session, path, users, sources) for path in {*fixable_files(checker, checked, sources), *helpers}}
+        everyone = Users(loaded, checker) if helpers else None
+        reach.update({path: everyone.added(path, reach[path]) for path in helpers} if everyone is not None else {})
         held: dict[str, str] = {}
-        # Recipes first: what is mended there need not be mended in each script that uses them.
-        for path in sorted(reach, key=lambda path: (not path.endswith(".py"), path)):
+        # Helpers first, then recipes: what is mended there need not be mended in each recipe or script that uses them.
+        for path in sorted(reach, key=lambda path: (not path.endswith(".py"), path not in helpers, path)):
             digests[path] = read_source(path).digest
-            fixer = fixer_of(args, loaded, checker, path, reach[path], held)
+            shared = path in helpers and reach[path].size <= MOST_LAUNCHES
+            fixer = fixer_of(args, loaded, checker, path, reach[path], held, helpers=shared)
             originals[path] = fixer.original
             runs[path] = fixer.fixed(args.unsafe_fixes, lambda finding: _selected(checker, finding))
             if runs[path].applied:
@@ -108,7 +113,7 @@ def _choices(runs: Mapping[str, FixRun], checked: Checked) -> int:
     seen = [finding for run in runs.values() for finding in run.findings]
     launches = {finding.launch for finding in seen}
     seen += [finding for verdict in checked.verdicts for finding in verdict.findings if finding.launch not in launches]
-    return len({(finding.rule, finding.launch, finding.span) for finding in seen if len(finding.fixes) > 1})
+    return len({(finding.rule, finding.launch, finding.span) for finding in seen if len(finding.ways) > 1})
 
 
 def _say_choices(args: argparse.Namespace, count: int) -> None:
@@ -117,7 +122,9 @@ def _say_choices(args: argparse.Namespace, count: int) -> None:
         sys.stderr.write(f"{count_of(count, 'finding')} {verb} several ways out: the choice is yours\n")
 
 
-def fixer_of(args: argparse.Namespace, loaded: Loaded, checker: Checker, path: str, scope: Scope, held: Mapping[str, str]) -> FileFixer:
+def fixer_of(
+    args: argparse.Namespace, loaded: Loaded, checker: Checker, path: str, scope: Scope, held: Mapping[str, str], helpers: bool = False
+) -> FileFixer:
     """A fixer of one file, with what the arguments and settings say of every launch."""
     return FileFixer(
         checker,
@@ -128,6 +135,7 @@ def fixer_of(args: argparse.Namespace, loaded: Loaded, checker: Checker, path: s
         shown=lambda findings, text_of: _shown(args, loaded, checker, findings, text_of),
         held=held,
         recipe=args.of,
+        helpers=helpers,
     )
 
 

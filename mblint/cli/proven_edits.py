@@ -35,7 +35,7 @@ def with_proven_edits(args: argparse.Namespace, loaded: Loaded, checker: Checker
     verdicts = [replace(verdict, findings=with_edits(verdict, source)) for verdict in checked.verdicts]
     checked = replace(checked, verdicts=verdicts)
     reach = with_deep_stack(lambda: _reach(args, loaded, checker, checked))
-    tried = [path for path, part in reach.items() if _size(part) <= MOST_LAUNCHES]
+    tried = [path for path, part in reach.items() if part.size <= MOST_LAUNCHES]
     if not tried:
         return checked
 
@@ -63,10 +63,6 @@ def _reach(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: 
 
 def _proven(fixer: FileFixer) -> dict[tuple[Identity, str], Fix]:
     return {(identity(finding), fix.title): fix for finding in fixer.offered() for fix in finding.fixes if _is_in(fix, fixer.path)}
-
-
-def _size(scope: Scope) -> int:
-    return sum(len(names) for names in scope.recipes.values()) + len(scope.rows) + sum(len(found) for found in scope.described.values())
 
 
 def _is_in(fix: Fix, path: str) -> bool:

@@ -25,7 +25,7 @@ def with_edits(verdict: Verdict, text_of: TextOf, safe_only: bool = False) -> tu
         if index in verdict.unproven:
             found.append(finding)
             continue
-        wanted = not safe_only or (len(finding.fixes) == 1 and finding.fixes[0].safety == "safe")
+        wanted = not safe_only or (len(finding.ways) == 1 and finding.ways[0].safety == "safe")
         if finding.fixes and wanted:
             finding = replace(finding, fixes=tuple(written_down(fix, plans(fix, inputs, text_of)) for fix in finding.fixes))
         found.append(finding)

@@ -56,7 +56,7 @@ def plan_fix(
     """
     source = sources if callable(sources) else sources.get
     planner = _Planner(writes, source, function, hints or {}, layers, at_end, env_missing)
-    renamed = _renaming(fix.changes, writes)
+    renamed = renaming(fix.changes, writes)
     for key, value in fix.changes.items():
         if renamed is not None and key == renamed[0]:
             continue
@@ -66,7 +66,7 @@ def plan_fix(
     return planner.finish(fix)
 
 
-def _renaming(changes: Mapping[str, Any], writes: Mapping[str, Sequence[Write]]) -> tuple[str, str] | None:
+def renaming(changes: Mapping[str, Any], writes: Mapping[str, Sequence[Write]]) -> tuple[str, str] | None:
     """(old key, new key) when the changes say no more than that a setting has another name now."""
     if len(changes) != 2:
         return None

@@ -15,6 +15,7 @@ from mblint.findings import SEVERITY_ORDER, Finding, Fix
 from mblint.fingerprint import Identity, identity
 from mblint.fix.apply import EditConflict, apply_all, merge
 from mblint.fix.check import parses
+from mblint.fix.shared import strays, with_recipes
 from mblint.fix.text import Refusal
 
 MAX_ROUNDS = 10
@@ -26,11 +27,12 @@ _BLIND = {"MB900", "MB901", "MB904"}
 @dataclass(frozen=True, slots=True)
 class Judged:
     """What a judge said: the findings, which (launch, rule) pairs it could not decide, which launches it saw
-    (None = it does not tell)."""
+    (None = it does not tell), and what tells their configs apart."""
 
     findings: Sequence[Finding]
     undecided: frozenset[tuple[str, str]] = frozenset()
     launches: frozenset[str] | None = None
+    configs: Mapping[str, object] = field(default_factory=dict)
 
 
 Judge = Callable[[dict[str, str]], Judged | Sequence[Finding]]
@@ -175,9 +177,9 @@ class _Run:
         """Findings with exactly one way out, of a grade that may be applied, that was not refused before."""
         found: dict[Identity, tuple[Finding, Fix]] = {}
         for finding in self.judged.findings:
-            if len(finding.fixes) != 1 or not finding.fixes[0].edits or not self.wanted(finding):
+            if len(finding.ways) != 1 or not finding.ways[0].edits or not self.wanted(finding):
                 continue
-            fix = finding.fixes[0]
+            fix = finding.ways[0]
             if fix.safety != "safe" and not self.unsafe:
                 continue
             if identity(finding) not in self.refused:
@@ -189,9 +191,23 @@ class _Run:
         done = prove(targets, self.sources, self.judged, self.judge)
         if isinstance(done, Refusal):
             return done.reason
+        if targets[0][1].helper:
+            targets, reason = self._of_helper(targets, done.judged)
+            if reason is not None:
+                return reason
         self.sources, self.judged = done.sources, done.judged
         self.applied += [Applied(finding, fix) for finding, fix in targets]
         return None
+
+    def _of_helper(self, targets: Sequence[tuple[Finding, Fix]], after: Judged) -> tuple[Sequence[tuple[Finding, Fix]], str | None]:
+        """An edit of a function that several launches share: one fix, of however many findings; not taken where it changes
+        a launch that has no such finding."""
+        before, affected = self.judged.configs, {finding.launch for finding, _ in targets if finding.launch}
+        others = strays(before, after.configs, affected)
+        if others:
+            return targets, f"it changes {others[0]} too, which does not have this finding"
+        finding, fix = targets[0]
+        return [(finding, with_recipes(fix, affected, affected))], None
 
     def one_by_one(self, targets: Sequence[tuple[Finding, Fix]]) -> None:
         """Each fix for itself; after one is applied the next is taken from the new verdict, for lines
@@ -209,6 +225,16 @@ class _Run:
         """Write the fix down in another way; False where none of them is proven."""
         ways = self.others(finding, fix, self.sources)
         return any(self.attempt([(finding, way)]) is None for way in ways if way.safety == "safe" or self.unsafe)
+
+
+def _grouped(targets: Sequence[tuple[Finding, Fix]]) -> list[list[tuple[Finding, Fix]]]:
+    """The targets in groups that are tried together: those of one edit of a helper, which has to change nothing but their launches,
+    then all others by files."""
+    helpers: dict[object, list[tuple[Finding, Fix]]] = {}
+    for target in targets:
+        if target[1].helper:
+            helpers.setdefault(target[1].edits, []).append(target)
+    return [*helpers.values(), *_by_file([target for target in targets if not target[1].helper])]
 
 
 def _by_file(targets: Sequence[tuple[Finding, Fix]]) -> list[list[tuple[Finding, Fix]]]:
@@ -256,7 +282,7 @@ def fix_all(
         for late, early in together.conflicts:
             collided[identity(targets[late][0])] = (*targets[late], targets[early][0])
         before = len(run.applied)
-        for group in _by_file([targets[index] for index in together.accepted]):
+        for group in _grouped([targets[index] for index in together.accepted]):
             current = {identity(finding): (finding, fix) for finding, fix in run.candidates()}
             still = [current[name] for finding, _ in group if (name := identity(finding)) in current]
             if still and run.attempt(still) is not None:

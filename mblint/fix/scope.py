@@ -28,6 +28,11 @@ class Scope:
     def files(self) -> set[str]:
         return {*self.recipes, *self.described}
 
+    @property
+    def size(self) -> int:
+        """How many launches these are."""
+        return sum(map(len, self.recipes.values())) + len(self.rows) + sum(map(len, self.described.values()))
+
 
 def reached(scope: Scope, session: Session, path: str, users: Mapping[str, set[str]], text_of: TextOf) -> Scope:
     """The launches that a change of `path` could change. `users` says which files import which."""

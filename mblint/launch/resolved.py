@@ -102,6 +102,11 @@ class ResolvedLaunch:
         value = self._before.get(key, ABSENT)
         return ABSENT if value is ABSENT else plain(value)
 
+    def fingerprint(self) -> int:
+        """A number, within this process, that is the same for configs that recipe and overrides left the same; reasons of values that
+        are not known do not count."""
+        return hash(tuple((key, _marked(plain(value))) for key, value in sorted((self._before or {}).items())))
+
     def _attribute(self, owner: Instance, name: str) -> Any:
         value = owner.attrs.get(name, MISSING)
         if value is not MISSING:
@@ -320,6 +325,13 @@ class ResolvedLaunch:
         """0 recipe (or default), 1 override, 2 launch path: who wrote the value that holds."""
         writes = self.all_writes(key)
         return writes[-1].phase if writes else 0
+
+
+def _marked(value: Any) -> str:
+    if isinstance(value, (list, dict)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return f"[{','.join(f'{key}:{_marked(held)}' for key, held in items)}]"
+    return "unknown" if isinstance(value, Unknown) else repr(value)
 
 
 def _text(value: Any) -> Any:

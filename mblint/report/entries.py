@@ -58,11 +58,13 @@ def edit_entry(edit: TextEdit, path_of: Callable[[str], str] = _same) -> dict[st
 
 
 def fix_entry(fix: Fix, path_of: Callable[[str], str] = _same) -> dict[str, Any]:
-    """A fix; in `changes` null stands for a key that is taken out or set to None (`edits` are exact)."""
+    """A fix; in `changes` null stands for a key that is taken out or set to None (`edits` are exact). `recipes` are the launches that an
+    edit of a function changes which they share."""
     return {
         "title": fix.title,
         "safety": fix.safety,
         "cost": fix.cost,
         "changes": json_value(fix.changes),
         "edits": [edit_entry(edit, path_of) for edit in fix.edits],
+        "recipes": list(fix.recipes),
     }

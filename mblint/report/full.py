@@ -92,7 +92,7 @@ def _launches(group: Group) -> str:
 
 
 def _fix(fix: Fix, finding: Finding) -> Line:
-    grade = "by hand" if fix.by_hand else fix.safety if is_fixable(finding) else f"{fix.safety}, choose"
+    grade = "by hand" if fix.by_hand else fix.safety if is_fixable(finding) and not fix.alternative else f"{fix.safety}, choose"
     text = f"{fix.title} [{grade}]" + (f"; cost: {fix.cost}" if fix.cost else "")
     return [("  = ", "frame"), ("fix: ", "bold"), (neutral(text), "good")]
 

@@ -107,7 +107,7 @@ class Report:
     @property
     def fixable(self) -> dict[str, int]:
         """How many findings `--fix` would take (`safe`), and how many more `--unsafe-fixes` (`unsafe`)."""
-        single = Counter(finding.fixes[0].safety for finding in self.findings if is_fixable(finding))
+        single = Counter(finding.ways[0].safety for finding in self.findings if is_fixable(finding))
         return {"safe": single["safe"], "unsafe": single["unsafe"]}
 
     def text_of_pair(self) -> str:
@@ -191,9 +191,9 @@ def _group_key(finding: Finding, launches: tuple[str, ...], root: str) -> str:
 
 def is_fixable(finding: Finding) -> bool:
     """Whether a fix can be written down, without choosing."""
-    if len(finding.fixes) != 1 or finding.fixes[0].by_hand:
+    if len(finding.ways) != 1 or finding.ways[0].by_hand:
         return False
-    return bool(finding.fixes[0].edits or finding.fixes[0].changes)
+    return bool(finding.ways[0].edits or finding.ways[0].changes)
 
 
 def count_of(number: int, word: str) -> str:

@@ -160,7 +160,7 @@ class Bench:
             found: dict[str, Any] = {}
 
             def look(resolved: ResolvedLaunch) -> None:
-                found.update({key: resolved.written(key) for key in resolved.keys()})
+                found.update({key: resolved.written(key) for key in tuple(resolved.keys())})
 
             self.checker.judge_launch(Launch(recipe, world_size=world_size, gpu=gpu), observe=look)
             self._values[known] = found

@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_offered_fixes_mend_what_they_say_and_break_nothing(upstream: Path, tmp_
         wrong += [f"{case.recipe} {case.overrides}: {text}" for text in outcome.wrong]
         for _, fix, verdict in outcome.after:
             changed = {key: value for key, value in {**case.overrides, **fix.changes}.items() if value is not ABSENT}
-            if with_deep_stack(lambda changed=changed: passing.holds(replace(case, overrides=changed))):  # type: ignore[misc]
+            if with_deep_stack(partial(passing.holds, replace(case, overrides=changed))):
                 seen["recorded as passing"] += 1
                 if verdict == "fails":
                     matched.append(f"{case.recipe} {changed}")

@@ -164,9 +164,7 @@ def holds(case: Case, check: Check, upstream: Path) -> None:
     assert mended.loud() == [], "the mended launch is not clean"
 
 
-def silent(
-    check: Check, files: Mapping[str, str], upstream: Path, world_size: int | None = None, gpu: str | None = None
-) -> Found:
+def silent(check: Check, files: Mapping[str, str], upstream: Path, world_size: int | None = None, gpu: str | None = None) -> Found:
     """The launch was judged and nothing is said against it; gives what is said besides."""
     found = check(files, upstream, world_size, gpu)
     assert found.verdicts, "nothing was judged"
