@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -117,6 +118,22 @@ class Results:
             except NotPlain:
                 continue
         self.store.sweep()
+
+    # --- what hangs on several files ---
+
+    def find_about(self, about: object) -> Any:
+        """What was kept about something, if nothing that it depends on has changed; None else."""
+        data = self.store.get(digest((self.key, "about", about)))
+        held = decode(data) if data is not None else None
+        if not isinstance(held, tuple) or len(held) != 2 or not isinstance(held[0], dict) or not self.states.same(held[0]):
+            return None
+        return held[1]
+
+    def keep_about(self, about: object, paths: Iterable[str], value: object) -> None:
+        """Remember a value that depends on files and folders (real paths; of a folder its names count)."""
+        found = {*paths, *self.session.consulted}
+        with suppress(NotPlain):
+            self.store.put(digest((self.key, "about", about)), encode((self.states.record(found), value)))
 
     # --- what is judged now --------------------------------------------------------------------------------------
 

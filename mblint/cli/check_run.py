@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if not session.modules.overlay and any(finding.fixes for finding in checked.findings):
         from mblint.cli.helper_fixes import with_helper_fixes
 
-        checked = with_helper_fixes(args, loaded, checker, checked)
+        checked = with_helper_fixes(args, loaded, checker, checked, files)
     return report(args, loaded, session, checked, checker, files)
 
 

@@ -11,12 +11,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mblint.checker import Checked, Checker
 from mblint.evaluate.modules import SourceError
 from mblint.files import may_concern, source_files
-from mblint.findings import Finding, Fix
+from mblint.findings import SEVERITY_ORDER, Finding, Fix
+from mblint.fingerprint import identity
 from mblint.fix.helper import in_helper, is_own
 from mblint.fix.prove import Proof, prove
 from mblint.fix.scope import Scope, dependents, reached
@@ -24,14 +26,15 @@ from mblint.fix.shared import differing, with_recipes
 from mblint.launch.import_graph import ImportGraph
 from mblint.report.model import group_of
 from mblint.reporting import Sources
+from mblint.upstream.cache import upstream_folder
 
 if TYPE_CHECKING:
     from mblint.settings_file import Loaded
 
 MOST_LAUNCHES = 60
 """Launches that may hang on a file whose functions are edited: all of them are judged again for each edit."""
-MOST_JUDGED = 300
-"""Launches that a report judges again for this, all edits together."""
+MOST_JUDGED = 120
+"""Launches that a report judges again for this, all edits together, errors first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Planned:
         return self.fix.edits[0].span.path
 
 
-def planned_in_helpers(checked: Checked, checker: Checker, sources: Sources) -> Iterator[Planned]:
+def planned_in_helpers(checked: Checked, checker: Checker, sources: Sources, advice: bool = True) -> Iterator[Planned]:
     """The fixes that can be written in a function of the project that several launches get the value from."""
     groups = Counter(group_of(finding) for verdict in checked.verdicts for finding in verdict.findings)
     for index, verdict in enumerate(checked.verdicts):
@@ -59,14 +62,21 @@ def planned_in_helpers(checked: Checked, checker: Checker, sources: Sources) -> 
         if inputs is None:
             continue
         for position, finding in enumerate(verdict.findings):
-            for fix in finding.fixes if not finding.older else ():
+            wanted = not finding.older and (advice or finding.severity != "advice")
+            for fix in finding.fixes if wanted else ():
                 done = in_helper(fix, inputs, sources)
-                if done is None or not checker.session.in_project(done.edits[0].span.path):
+                if done is None or not _is_ours(checker, done.edits[0].span.path):
                     continue
                 # Of what a recipe writes itself others know where the same is found in them.
                 own = is_own(inputs, done.edits[0].span)
                 if not own or groups[group_of(finding)] > 1:
                     yield Planned(index, position, fix, done, own)
+
+
+def _is_ours(checker: Checker, path: str) -> bool:
+    """Whether a file is one of the project that people edit: copies that mblint fetched are only looked at."""
+    fetched = os.path.join(os.path.realpath(upstream_folder()), "")
+    return checker.session.in_project(path) and not path.startswith(fetched)
 
 
 def is_named(args: argparse.Namespace, path: str) -> bool:
@@ -100,28 +110,56 @@ class Users:
         return Scope(recipes, part.rows, part.described)
 
 
-def with_helper_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked) -> Checked:
-    """The same findings, with the fixes that can be made in a helper, each proven on every launch that it reaches."""
-    from mblint.cli.fix_run import fixer_of, scope_of
+def with_helper_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked, looked_at: Sequence[Path]) -> Checked:
+    """The same findings, with the fixes that can be made in a helper, each proven on every launch that it reaches. `looked_at` are
+    the files of the run."""
+    from mblint.cli.check_run import results_of, wants_edits
     from mblint.launch.session import with_deep_stack
 
     sources = Sources(checker.session)
-    files: dict[str, list[Planned]] = {}
-    for planned in planned_in_helpers(checked, checker, sources):
-        files.setdefault(planned.path, []).append(planned)
-    if not files:
+    # People are told of errors and warnings: every edit is judged on all launches that it reaches, which takes time.
+    found = list(planned_in_helpers(checked, checker, sources, advice=wants_edits(args)))
+    if not found:
         return checked
-    proven: list[tuple[Planned, Fix]] = []
+    results = results_of(args, loaded, checker)
+    about = (
+        [(checked.verdicts[each.verdict].id, identity(_finding(checked, each)), each.fix) for each in found],
+        wants_edits(args),
+        args.paths,
+    )
+    known = results.find_about(about) if results is not None else None
+    if known is None:
+        known = with_deep_stack(lambda: _prove(args, loaded, checker, checked, found, sources))
+        if results is not None:
+            files = [path for path, _ in source_files([loaded.root], loaded.settings.exclude, loaded.root, {})]
+            seen = {os.path.realpath(path) for path in [*files, *looked_at]}
+            results.keep_about(about, {*seen, *map(os.path.dirname, seen)}, known)
+    return _attached(checked, [(found[index], fix) for index, fix in known])
 
-    def run() -> None:
-        scope = scope_of(args, loaded, checker, checked)
-        users = dependents(checker.session, [*scope.recipes, *files])
-        everyone = Users(loaded, checker)
-        left = MOST_JUDGED
-        checker.later = True  # the text is what is proven here
+
+def _finding(checked: Checked, planned: Planned) -> Finding:
+    return checked.verdicts[planned.verdict].findings[planned.finding]
+
+
+def _prove(
+    args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked, found: Sequence[Planned], sources: Sources
+) -> list[tuple[int, Fix]]:
+    """Those of the planned fixes that are proven, by index, with the names of the launches that they change."""
+    from mblint.cli.fix_run import fixer_of, scope_of
+
+    files: dict[str, list[tuple[int, Planned]]] = {}
+    for index, planned in sorted(enumerate(found), key=lambda item: -SEVERITY_ORDER[_finding(checked, item[1]).severity]):
+        files.setdefault(planned.path, []).append((index, planned))
+    scope = scope_of(args, loaded, checker, checked)
+    users = dependents(checker.session, [*scope.recipes, *files])
+    everyone = Users(loaded, checker)
+    proven: list[tuple[int, Fix]] = []
+    left = MOST_JUDGED
+    checker.later = True  # the text is what is proven here
+    try:
         for path, wanted in files.items():
             part = everyone.added(path, reached(scope, checker.session, path, users, sources))
-            edits = list(dict.fromkeys(planned.fix.edits for planned in wanted))
+            edits = list(dict.fromkeys(planned.fix.edits for _, planned in wanted))
             size = part.size * (1 + len(edits))
             if part.size > MOST_LAUNCHES or size > left:
                 continue
@@ -136,16 +174,15 @@ def with_helper_fixes(args: argparse.Namespace, loaded: Loaded, checker: Checker
                     continue
                 affected = {finding.launch for finding, _ in targets if finding.launch}
                 changed = affected | differing(before.configs, done.judged.configs)  # what no field holds is in no config
-                for each in wanted:
+                for index, each in wanted:
                     if each.fix.edits == edit and len(changed) > 1:
                         fix = with_recipes(each.fix, changed, affected)
                         beside = not each.own and not (changed <= affected and is_named(args, path))
-                        proven.append((each, replace(fix, safety="unsafe", alternative=True) if beside else fix))
+                        proven.append((index, replace(fix, safety="unsafe", alternative=True) if beside else fix))
+    finally:
         checker.later = False
         checker.session.replace_sources({})
-
-    with_deep_stack(run)
-    return _attached(checked, proven)
+    return proven
 
 
 def _attached(checked: Checked, proven: Sequence[tuple[Planned, Fix]]) -> Checked:

@@ -168,3 +168,25 @@ def test_a_misspelled_field_of_a_helper_is_renamed_there(repo: Path, capsys: pyt
         assert fix["title"] == "Rename it to sequence_parallel, in shared" and fix["safety"] == "unsafe"
     main(["check", ".", "--fix", "--unsafe-fixes", "-j1"])
     assert (repo / "common.py").read_text() == text.replace("sequence_paralel", "sequence_parallel")
+
+
+def test_what_was_proven_is_remembered_until_another_recipe_uses_the_helper(
+    repo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mblint.cli import helper_fixes
+
+    monkeypatch.delenv("MBLINT_NO_CACHE", raising=False)
+    monkeypatch.setenv("MBLINT_CACHE_DIR", str(repo.parent / "cache"))
+    judged = helper_fixes.prove
+    proofs: list[int] = []
+    monkeypatch.setattr(helper_fixes, "prove", lambda *given: proofs.append(1) or judged(*given))
+
+    def checked() -> str:
+        main(["check", ".", "-j1"])
+        return capsys.readouterr().out
+
+    cold = checked()
+    assert "in shared [safe]" in cold and len(proofs) == 1
+    assert checked() == checked() == cold and len(proofs) == 1
+    (repo / "gamma.py").write_text(RECIPE.format(name="gamma", more=HEALTHY))
+    assert "in shared [unsafe, choose]" in checked() and len(proofs) == 2
