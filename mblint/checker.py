@@ -15,6 +15,7 @@ from mblint.errors import UserError
 from mblint.evaluate.errors import BudgetExceeded
 from mblint.evaluate.modules import Module, SourceError
 from mblint.evaluate.site import Site
+from mblint.evaluate.unknown import ABSENT
 from mblint.evaluate.values import FunctionValue
 from mblint.facts.view import View
 from mblint.findings import Finding, Fix, MemoryLine
@@ -185,6 +186,7 @@ class Checker:
         with self._on_heap(launch, decisions, taken) as resolved:
             if changes is not None:
                 apply_changes(self.session, resolved.cfg, changes)
+                resolved.skipped = tuple(item for item in resolved.skipped if changes.get(item.key) is not ABSENT)
             self._run_path(launch, resolved)
             return self._judged(launch, id_, resolved, observe)
 
@@ -421,7 +423,7 @@ def judged(verdict: Verdict) -> Judged:
 def fix_inputs(launch: ResolvedLaunch, findings: Iterable[Finding], described: Launch) -> FixInputs:
     """Writes and annotations of every key that a fix would change."""
     keys = {key for finding in findings for fix in finding.fixes for key in fix.changes}
-    writes = {key: launch.origins(key) for key in keys}
+    writes = {key: launch.origins(key) or launch.skipped_writes(key) for key in keys}
     hints = {key: hint for key in keys if (hint := launch.annotation(key))}
     body = launch.body
     own = body is not None and launch.session.in_project(body.path)

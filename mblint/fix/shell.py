@@ -246,9 +246,9 @@ def mend_continuation(text: Text, line: int) -> Edits | Refusal:
 
 
 def rename_word(text: Text, span: Span, old: str, new: str) -> Edits | Refusal:
-    """Give an override `old=value` another key."""
+    """Give an override `old=value` the key of another field; `+`, which refuses a key that is there, goes."""
     start, end = text.bounds(span)
-    found = re.search(rf"(?<![\w.]){re.escape(old)}(?==)", text.text[start:end])
+    found = re.search(rf"(?<![\w.])(?:(?<!\+)\+)?{re.escape(old)}(?==)", text.text[start:end])
     if found is None:
         return Refusal("the override is not written by its key here", span)
     return Edits((text.edit(start + found.start(), start + found.end(), new),))

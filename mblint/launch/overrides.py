@@ -77,6 +77,8 @@ class Skipped:
     owner: str
     known: tuple[str, ...] = ()
     restored: bool = False
+    value: Any = field(default_factory=lambda: Unknown("a value that nobody asked for"))
+    """What the key was to get; unknown for whole sections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +256,9 @@ def _collect(
         old = before.items.get(name)
         if not isinstance(name, str) or (old is None and not node.has(name)):
             place = after.keys.get(name) or _span(item)
-            result.skipped.append(Skipped(key, place, node.class_name, tuple(node.fields())))
+            meant = config.plain(item, here) if isinstance(item, Leaf) and not is_interpolation(item.value) else None
+            known = {} if meant is None else {"value": meant}
+            result.skipped.append(Skipped(key, place, node.class_name, tuple(node.fields()), **known))
             continue
         if key in excluded and old is None:
             # The old object is put back afterwards. What was written into it, instead of over it, stays.

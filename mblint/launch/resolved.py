@@ -233,6 +233,14 @@ class ResolvedLaunch:
             return self._entry_writes(key)
         return ()
 
+    def skipped_writes(self, key: str) -> tuple[Write, ...]:
+        """Where an override gives a key that no field has."""
+        return tuple(
+            Write(item.span, item.value, "override", True, "override", PHASE_OVERRIDE)
+            for item in self.skipped
+            if item.key == key and item.span is not None
+        )
+
     def overridden(self) -> list[str]:
         """Keys whose last write came from a YAML file or a command line, sorted."""
         found: list[str] = []
