@@ -19,7 +19,7 @@ from mblint.evaluate.modules import SourceError
 from mblint.files import may_concern, source_files
 from mblint.findings import SEVERITY_ORDER, Finding, Fix
 from mblint.fingerprint import identity
-from mblint.fix.helper import in_helper, is_own
+from mblint.fix.helper import in_helper, is_own, writer_of
 from mblint.fix.prove import Proof, prove
 from mblint.fix.scope import Scope, dependents, reached
 from mblint.fix.shared import differing, with_recipes
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 MOST_LAUNCHES = 60
 """Launches that may hang on a file whose functions are edited: all of them are judged again for each edit."""
-MOST_JUDGED = 120
-"""Launches that a report judges again for this, all edits together, errors first."""
+MOST_JUDGED, MOST_JUDGED_TO_SHOW = 300, 60
+"""Launches that are judged again for this, all edits together, errors first: for programs, and for people, who wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,15 @@ def planned_in_helpers(checked: Checked, checker: Checker, sources: Sources, adv
         for position, finding in enumerate(verdict.findings):
             wanted = not finding.older and (advice or finding.severity != "advice")
             for fix in finding.fixes if wanted else ():
-                done = in_helper(fix, inputs, sources)
-                if done is None or not _is_ours(checker, done.edits[0].span.path):
+                place = writer_of(fix, inputs)
+                if place is None or not _is_ours(checker, place.path):
                     continue
                 # Of what a recipe writes itself others know where the same is found in them.
-                own = is_own(inputs, done.edits[0].span)
-                if not own or groups[group_of(finding)] > 1:
+                own = is_own(inputs, place)
+                if own and groups[group_of(finding)] < 2:
+                    continue
+                done = in_helper(fix, inputs, sources)
+                if done is not None:
                     yield Planned(index, position, fix, done, own)
 
 
@@ -145,6 +148,7 @@ def _prove(
     args: argparse.Namespace, loaded: Loaded, checker: Checker, checked: Checked, found: Sequence[Planned], sources: Sources
 ) -> list[tuple[int, Fix]]:
     """Those of the planned fixes that are proven, by index, with the names of the launches that they change."""
+    from mblint.cli.check_run import wants_edits
     from mblint.cli.fix_run import fixer_of, scope_of
 
     files: dict[str, list[tuple[int, Planned]]] = {}
@@ -154,7 +158,7 @@ def _prove(
     users = dependents(checker.session, [*scope.recipes, *files])
     everyone = Users(loaded, checker)
     proven: list[tuple[int, Fix]] = []
-    left = MOST_JUDGED
+    left = MOST_JUDGED if wants_edits(args) else MOST_JUDGED_TO_SHOW
     checker.later = True  # the text is what is proven here
     try:
         for path, wanted in files.items():

@@ -25,7 +25,7 @@ def in_helper(fix: Fix, inputs: FixInputs, text_of: Callable[[str], str | None])
     """The fix as an edit of the one function in the project that wrote all the values which it changes; it may be the recipe's own.
     None where there is no such function, and where the edit of one that is not the recipe would overwrite an expression or drop
     a comment."""
-    place = _writer(fix, inputs)
+    place = writer_of(fix, inputs)
     text = text_of(place.path) if place is not None else None
     found = _function_at(text, place) if text is not None and place is not None else None
     if found is None or place is None:
@@ -45,7 +45,7 @@ def in_helper(fix: Fix, inputs: FixInputs, text_of: Callable[[str], str | None])
     return replace(planned, safety="unsafe" if planned.safety == "unsafe" else fix.safety, helper=name)
 
 
-def _writer(fix: Fix, inputs: FixInputs) -> Span | None:
+def writer_of(fix: Fix, inputs: FixInputs) -> Span | None:
     """The place in the project that gave a value which the fix changes; None where one of them came from elsewhere."""
     pair = renaming(fix.changes, inputs.writes)
     keys = [pair[0]] if pair is not None else list(fix.changes)
