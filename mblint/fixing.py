@@ -79,7 +79,7 @@ class FileFixer:
 
     def _again(self, sources: dict[str, str]) -> Judged:
         """Judge what an edit of the file reaches, for a proof: what it does not reach is as it was, and nothing is planned."""
-        names = reached_names(self.original, sources[self.path]) if is_python(self.path) and self._is_alone() else None
+        names = reached_names(self.original, sources[self.path]) if self._goes_by_names() else None
         known = {} if names is None else {name: held for name, held in self.first.items() if name.rpartition(":")[2] not in names}
         self._replace(sources)
         fixes, self.checker.fixes = self.checker.fixes, "none"
@@ -95,9 +95,9 @@ class FileFixer:
         changed = {path: text for path, text in sources.items() if path != self.path or text != self.original}
         self.session.replace_sources({**self.held, **changed})
 
-    def _is_alone(self) -> bool:
-        """Whether no other file of the project imports this one."""
-        return self.session.importers(self.path) == {self.path}
+    def _goes_by_names(self) -> bool:
+        """Whether a recipe of the file uses the file's other functions by the names that it writes down, and in no other way."""
+        return is_python(self.path) and not self.session.comes_back(self.path)
 
     def _judged(self, sources: Mapping[str, str]) -> Judged:
         findings: list[Finding] = []
@@ -195,6 +195,7 @@ class FileFixer:
             return fix_all(
                 {self.path: self.original}, self.judge,
                 unsafe=unsafe, wanted=lambda finding: wanted(finding) and self._own(finding), others=self._others,
+                again=self._again,
             )  # fmt: skip
         finally:
             self.session.replace_sources({})

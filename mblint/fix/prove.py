@@ -170,6 +170,7 @@ class _Run:
     sources: dict[str, str]
     judged: Judged
     others: Others = _none
+    again: Judge | None = None
     applied: list[Applied] = field(default_factory=list)
     refused: dict[Identity, NotApplied] = field(default_factory=dict)
 
@@ -188,6 +189,9 @@ class _Run:
 
     def attempt(self, targets: Sequence[tuple[Finding, Fix]]) -> str | None:
         """Prove and take over; the reason when that fails."""
+        reason = self.objection(targets)
+        if reason is not None:
+            return reason
         done = prove(targets, self.sources, self.judged, self.judge)
         if isinstance(done, Refusal):
             return done.reason
@@ -199,6 +203,30 @@ class _Run:
         self.applied += [Applied(finding, fix) for finding, fix in targets]
         return None
 
+    def objection(self, targets: Sequence[tuple[Finding, Fix]]) -> str | None:
+        """What speaks against these fixes, as far as that is told with less work than judging everything again."""
+        if self.again is None or targets[0][1].helper:
+            return None
+        done = prove(targets, self.sources, self.judged, self.again)
+        return done.reason if isinstance(done, Refusal) else None
+
+    def several(self, targets: Sequence[tuple[Finding, Fix]]) -> None:
+        """The fixes of one file: all at once, else one half after the other, down to those that are refused alone."""
+        reason = self.attempt(targets)
+        if reason is None:
+            return
+        if len(targets) == 1:
+            if not self._otherwise(*targets[0]):
+                self.refused[identity(targets[0][0])] = NotApplied(*targets[0], reason)
+            return
+        middle = len(targets) // 2
+        for half in (targets[:middle], targets[middle:]):
+            names = {identity(finding) for finding, _ in half}
+            # From the new verdict: lines have moved, and some went away with others.
+            current = [pair for pair in self.candidates() if identity(pair[0]) in names]
+            if current:
+                self.several(current)
+
     def _of_helper(self, targets: Sequence[tuple[Finding, Fix]], after: Judged) -> tuple[Sequence[tuple[Finding, Fix]], str | None]:
         """An edit of a function that several launches share: one fix, of however many findings; not taken where it changes
         a launch that has no such finding."""
@@ -208,18 +236,6 @@ class _Run:
             return targets, f"it changes {others[0]} too, which does not have this finding"
         finding, fix = targets[0]
         return [(finding, with_recipes(fix, affected, affected))], None
-
-    def one_by_one(self, targets: Sequence[tuple[Finding, Fix]]) -> None:
-        """Each fix for itself; after one is applied the next is taken from the new verdict, for lines
-        moved.
-        """
-        for name in [identity(finding) for finding, _ in targets]:
-            current = next((pair for pair in self.candidates() if identity(pair[0]) == name), None)
-            if current is None:
-                continue  # went away with one of the others
-            reason = self.attempt([current])
-            if reason is not None and not self._otherwise(*current):
-                self.refused[name] = NotApplied(*current, reason)
 
     def _otherwise(self, finding: Finding, fix: Fix) -> bool:
         """Write the fix down in another way; False where none of them is proven."""
@@ -263,13 +279,15 @@ def fix_all(
     wanted: Callable[[Finding], bool] = lambda finding: True,
     max_rounds: int = MAX_ROUNDS,
     others: Others = _none,
+    again: Judge | None = None,
 ) -> FixRun:
     """Apply what is proven until nothing is left to apply.
 
-    All fixes of one file go in together if the whole is proven, else one after the other. A finding with
-    several ways out is never fixed unasked; fixes that meet in one place wait for the next round.
+    All fixes of one file go in together if the whole is proven, else by halves, down to one after the other.
+    A finding with several ways out is never fixed unasked; fixes that meet in one place wait for the next round. `again` is
+    as for `offer`.
     """
-    run = _Run(judge, unsafe, wanted, dict(sources), ask(judge, sources), others)
+    run = _Run(judge, unsafe, wanted, dict(sources), ask(judge, sources), others, again)
     first, seen = run.judged, {_state(run.sources)}
     collided: dict[Identity, tuple[Finding, Fix, Finding]] = {}
     for count in range(max_rounds + 1):
@@ -285,8 +303,8 @@ def fix_all(
         for group in _grouped([targets[index] for index in together.accepted]):
             current = {identity(finding): (finding, fix) for finding, fix in run.candidates()}
             still = [current[name] for finding, _ in group if (name := identity(finding)) in current]
-            if still and run.attempt(still) is not None:
-                run.one_by_one(still)
+            if still:
+                run.several(still)
         if len(run.applied) == before and not together.conflicts:
             continue  # all of them are refused now: the next round finds no candidate and ends
         if len(run.applied) > before:

@@ -31,6 +31,21 @@ def importers(table: ModuleTable, modules: Iterable[Module], paths: Iterable[str
     return reached
 
 
+def imported_files(modules: Iterable[Module], path: str) -> set[str]:
+    """The files of these modules that one of them imports, directly or through others; itself only where they come back to it."""
+    by_path = {module.path: module for module in modules}
+    found: set[str] = set()
+    pending = [path]
+    while pending:
+        module = by_path.get(pending.pop())
+        for name in imported_names(module) if module is not None else ():
+            held = module.table.loaded.get(name) if module is not None else None
+            if isinstance(held, Module) and held.path in by_path and held.path not in found:
+                found.add(held.path)
+                pending.append(held.path)
+    return found
+
+
 def _imported_names(module: Module) -> frozenset[str]:
     found: set[str] = set()
     for node in _import_nodes(module):

@@ -22,7 +22,7 @@ from mblint.launch import providers, tokenizers
 from mblint.launch.apart import Memory
 from mblint.launch.entry import Handed
 from mblint.launch.held import HeldRecipe
-from mblint.launch.importers import importers
+from mblint.launch.importers import imported_files, importers
 from mblint.launch.replay import Replay
 from mblint.upstream.locate import Upstream
 
@@ -196,9 +196,9 @@ class Session:
         machine.memo.clear()
         machine.memo.update(held)
 
-    def importers(self, path: str) -> set[str]:
-        """The file, and the loaded files of the project that import it, directly or through others."""
-        return importers(self.modules, self._own_modules(), [path])
+    def comes_back(self, path: str) -> bool:
+        """Whether a file of the project reaches itself through what it imports, as far as that is loaded."""
+        return path in imported_files(self._own_modules(), path)
 
     def _own_modules(self) -> list[Module]:
         return [m for m in self.modules.loaded.values() if isinstance(m, Module) and self.in_project(m.path)]
