@@ -165,6 +165,11 @@ def _input_finding(launch: ResolvedLaunch, inputs: dict[str, Failure]) -> Findin
 # --- silent changes ------------------------------------------------------------------------------------------------
 
 
+RESPELLED = (("model.cuda_graph_impl", "local", "full_iteration"),)
+"""What an older way of saying is moved to by a newer release, meaning the same: a graph of the whole iteration was a scope of the local
+ones (megatron/core/transformer/transformer_config.py). A rule of its own speaks of the old name."""
+
+
 def changed_findings(launch: ResolvedLaunch) -> list[Finding]:
     """Values that the project set and the launch path replaced by something else."""
     findings: list[Finding] = []
@@ -174,7 +179,7 @@ def changed_findings(launch: ResolvedLaunch) -> list[Finding]:
         if not before or not (before[-1].in_project or before[-1].kind == "override"):
             continue
         wrote, now = launch.written(key), launch.get(key)
-        if not really_changed(wrote, now):
+        if not really_changed(wrote, now) or (key, wrote, now) in RESPELLED:
             continue
         last = writes[-1]
         by = _writer(last.by)
