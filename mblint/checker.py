@@ -32,6 +32,7 @@ from mblint.launch.branches import Way, once
 from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
 from mblint.launch.parent import parent_of
+from mblint.launch.refusal import refused_arguments
 from mblint.launch.resolved import ResolvedLaunch, Write
 from mblint.launch.run import CannotEvaluate, Launch, UnknownKey, find_recipe, on_heap
 from mblint.launch.session import Session
@@ -330,6 +331,10 @@ class Checker:
         return Verdict(id_, launch.name, "undecided", (finding,), (doubt,), label=launch.label)
 
     def _not_evaluated(self, launch: Launch, id_: str, problem: CannotEvaluate) -> Verdict:
+        refused = refused_arguments(launch.spec) if launch.spec is not None else None
+        if refused is not None:
+            chosen = (replace(refused, launch=launch.label),) if self.select(refused.rule, refused.name) else ()
+            return Verdict(id_, launch.name, "fails", chosen, (), problem.span, label=launch.label)
         unknown = isinstance(problem, UnknownKey)
         rule, name = SKIPPED if unknown else NOT_EVALUATED
         finding = Finding(

@@ -235,8 +235,6 @@ def apply_spec(session: Session, cfg: Instance, spec: LaunchSpec, layers: Sequen
     """Everything that the launch does to the config between the recipe and Bridge's own validation. Raises Refused."""
     machine = session.machine
     machine.phase, machine.go_on = PHASE_OVERRIDE, False
-    if spec.refused is not None:
-        raise Refused(*spec.refused)
     target = HeapTarget(session, cfg, spec, [*spec.layers, *layers])
     run_steps(spec, target, benchmark)
     if target.layers:

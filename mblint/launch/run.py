@@ -187,6 +187,7 @@ def on_heap(session: Session, launch: Launch, decisions: list[bool] | None = Non
     try:
         span = body = None
         try:
+            _stop_if_refused(launch)
             key = _held_key(session, launch, decisions or [])
             held = recipes.find(key)
             mark = machine.mark()
@@ -256,6 +257,13 @@ def _held_key(session: Session, launch: Launch, decisions: list[bool]) -> tuple[
     ):
         return None
     return (launch.recipe, tuple(decisions), world.world_size, world.gpu, world.env_known, tuple(sorted(world.env.items())))
+
+
+def _stop_if_refused(launch: Launch) -> None:
+    """Raises CannotEvaluate where the launcher itself stops, before it looks at any recipe."""
+    if launch.spec is not None and launch.spec.refused is not None:
+        reason, span = launch.spec.refused
+        raise CannotEvaluate(f"upstream refuses the overrides: {reason}", span, raises=True)
 
 
 def _without_recipe(session: Session, launch: Launch) -> Instance:

@@ -30,7 +30,6 @@ def shell_findings(reading: ScriptReading) -> list[Finding]:
         *_given_twice(reading.launches),
         *_set_after_use(reading),
         *_never_taken(reading),
-        *_refused(reading.launches),
     ]
     return sorted(set_once(found), key=lambda f: (f.span.line if f.span else 0, f.rule, f.message))
 
@@ -336,23 +335,3 @@ def _matters(body: str) -> bool:
     """Whether a branch does something to a launch, and does not only print or leave."""
     lines = [re.sub(r"^(?:then|do|\)|\])+\s*", "", line.strip(" \t])")) for line in re.split(r"[\n;]", body)]
     return any(re.match(r"(?:export\s+)?[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=", line) or is_interesting(line) for line in lines)
-
-
-# ------------------------------------------------------------------ refused
-
-
-def _refused(launches: Sequence[LaunchSpec]) -> Iterator[Finding]:
-    """The runner's own option parser stops at this command line."""
-    for spec in launches:
-        if spec.refused is None or spec.launcher not in ("unified", "performance", "performance-recipes"):
-            continue
-        reason, span = spec.refused
-        yield _finding(
-            "MB854",
-            "arguments-refused-by-runner",
-            "error",
-            "fails",
-            f"the launch stops at its command line: {reason}",
-            span or spec.span,
-            launch=spec.name,
-        )
