@@ -18,7 +18,7 @@ from mblint.evaluate.site import Site
 from mblint.evaluate.unknown import ABSENT
 from mblint.evaluate.values import FunctionValue
 from mblint.facts.view import View
-from mblint.findings import Finding, Fix, MemoryLine
+from mblint.findings import Finding, Fix, MemoryLine, with_sources
 from mblint.fix.layers import Layer, layers_of
 from mblint.judge import Judgement, Undecided, judge, merge
 from mblint.judging.choices import choice_findings, without_told_twice
@@ -233,7 +233,7 @@ class Checker:
         if outcome.failures or (outcome.stopped is None and not outcome.undecided):
             judged = agreeing(judged, outcome)
         findings = [f for f in merge([f for f in [*raw, *code] if self.select(f.rule, f.name)], judged)]
-        findings = [_of_a_wrong_value(finding, findings) for finding in without_told_twice(findings)]
+        findings = [with_sources(_of_a_wrong_value(finding, findings)) for finding in without_told_twice(findings)]
         if launch.title:
             findings = [replace(finding, launch=launch.label) for finding in findings]
         if resolved.condition is not None:
@@ -333,7 +333,7 @@ class Checker:
     def _not_evaluated(self, launch: Launch, id_: str, problem: CannotEvaluate) -> Verdict:
         refused = refused_arguments(launch.spec) if launch.spec is not None else None
         if refused is not None:
-            chosen = (replace(refused, launch=launch.label),) if self.select(refused.rule, refused.name) else ()
+            chosen = (with_sources(replace(refused, launch=launch.label)),) if self.select(refused.rule, refused.name) else ()
             return Verdict(id_, launch.name, "fails", chosen, (), problem.span, label=launch.label)
         unknown = isinstance(problem, UnknownKey)
         rule, name = SKIPPED if unknown else NOT_EVALUATED
@@ -348,7 +348,7 @@ class Checker:
         )
         doubt = Undecided(NOT_EVALUATED[0], NOT_EVALUATED[1], problem.message, (), True)
         kind, doubts = ("fails", ()) if problem.raises else ("undecided", (doubt,))
-        return Verdict(id_, launch.name, kind, (finding,), doubts, problem.span, label=launch.label)
+        return Verdict(id_, launch.name, kind, (with_sources(finding),), doubts, problem.span, label=launch.label)
 
     # --- files ---------------------------------------------------------------------------------------------------
 

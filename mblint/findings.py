@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mblint.read.span import Span
@@ -86,3 +86,13 @@ class MemoryLine:
     gpu: str
     estimated: int
     capacity: int
+
+
+def with_sources(finding: Finding) -> Finding:
+    """The finding, with the places that its own places took their values from: `TP=4 is set here`."""
+    spans = [span for span in (finding.span, *(related.span for related in finding.related)) if span is not None]
+    more: dict[Span, Related] = {}
+    for source in (source for span in spans for source in span.sources):
+        if source.span not in spans:
+            more.setdefault(source.span, Related(source.span, source.message))
+    return replace(finding, related=(*finding.related, *more.values())) if more else finding

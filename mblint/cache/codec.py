@@ -13,7 +13,7 @@ ALLOWED: Final = {
     "mblint.fix.layers": ("Layer",),
     "mblint.judge": ("Undecided",),
     "mblint.launch.resolved": ("Write",),
-    "mblint.read.span": ("Span",),
+    "mblint.read.span": ("Source", "Span"),
     "builtins": ("frozenset", "set"),
 }
 """What an entry may be made of, by module."""

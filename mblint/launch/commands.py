@@ -111,7 +111,7 @@ def launch_of(invocation: Invocation, context: Context) -> LaunchSpec | None:
 
 def _line(fields: Sequence[object], context: Context, whole: Span | None) -> Line:
     words = [field.text for field in fields]  # type: ignore[attr-defined]
-    spans = [context.places.span(word.at) or whole for word in words]
+    spans = [context.places.word(word.at) or whole for word in words]
     return Line(words, spans, [field.open for field in fields])  # type: ignore[attr-defined]
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from mblint.findings import Finding, Fix, Outcome, Related, Severity
+from mblint.findings import Finding, Fix, Outcome, Related, Severity, with_sources
 from mblint.launch.commands import SECTIONS, is_interesting, is_relevant_variable
 from mblint.launch.script import INTEREST, ScriptReading
 from mblint.launch.spec import LaunchSpec
@@ -31,7 +31,7 @@ def shell_findings(reading: ScriptReading) -> list[Finding]:
         *_set_after_use(reading),
         *_never_taken(reading),
     ]
-    return sorted(set_once(found), key=lambda f: (f.span.line if f.span else 0, f.rule, f.message))
+    return sorted(map(with_sources, set_once(found)), key=lambda f: (f.span.line if f.span else 0, f.rule, f.message))
 
 
 def set_once(findings: Sequence[Finding]) -> list[Finding]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mblint.evaluate.unknown import Unknown
 from mblint.read.shell import HOLE
-from mblint.read.span import Span
+from mblint.read.shell_sources import after_expansions, assignment, saying
+from mblint.read.span import Source, Span
 
 NOWHERE = -1
 
@@ -130,3 +131,47 @@ class Places:
         if first[0] != last[0] or last[1:] < first[1:]:
             last = first
         return Span(first[0], first[1], first[2], last[1], last[2] + 1)
+
+    def word(self, numbers: Sequence[int]) -> Span | None:
+        """The region of a word whose characters have these places, expansions in it included, and where those got their
+        values from. A word that a variable gives as a whole has its place in the assignment."""
+        known = [number for number in numbers if number >= 0]
+        if not known:
+            return None
+        base, text = self._file(known[0])
+        last = known[0]
+        elsewhere: list[list[int]] = []
+        for number in known[1:]:
+            if number == last + 1:
+                last = number
+                continue
+            following = base + after_expansions(text, self._behind(text, last - base))
+            if number == following:
+                last = number
+            elif not last <= number < following:  # what lies between is written in an expansion: a default, a sum
+                if elsewhere and number == elsewhere[-1][-1] + 1:
+                    elsewhere[-1].append(number)
+                else:
+                    elsewhere.append([number])
+        end = base + after_expansions(text, self._behind(text, last - base), closing=False)
+        whole = assignment(text, known[0] - base, end - base) if not elsewhere else None
+        first = known[0] if whole is None else base + whole
+        sources = tuple(source for run in elsewhere if (source := self._source(run)) is not None)
+        found = self.span([first, max(end - 1, last)])
+        return replace(found, sources=sources) if found is not None and sources else found
+
+    @staticmethod
+    def _behind(text: str, offset: int) -> int:
+        """Where what follows a character starts: what an expansion computes has its place at the `$`."""
+        return offset if text[offset] in "$`" else offset + 1
+
+    def _file(self, place: int) -> tuple[int, str]:
+        index = bisect.bisect_right(self.bases, place) - 1
+        return self.bases[index], self.files[index][1]
+
+    def _source(self, numbers: Sequence[int]) -> Source | None:
+        """The place of a value that an expansion put into a word, and a sentence about it."""
+        base, text = self._file(numbers[0])
+        first, message = saying(text, numbers[0] - base, numbers[-1] + 1 - base)
+        span = self.span([base + first, numbers[-1]])
+        return Source(span, message) if span is not None else None

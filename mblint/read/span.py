@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Source(NamedTuple):
+    """Where a part of a value comes from that is not written at the value's own place."""
+
+    span: Span
+    message: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -18,6 +26,8 @@ class Span:
     column: int = 1
     end_line: int = 0
     end_column: int = 0
+    sources: tuple[Source, ...] = field(default=(), compare=False, repr=False)
+    """What else gave the value that stands here: `TP=4`, of a word with `$TP` in it. No part of the place itself."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"

@@ -155,3 +155,12 @@ def test_a_branch_on_a_value_that_two_branches_assign_is_dead() -> None:
     assert shell_findings(read_script(live, "/repo/run.sh")) == []
     setting = f'KIND=bf16  # or fp8\n# KIND=fp8 is faster\nif [[ $KIND == fp8 ]]; then\n  MORE=" a=1"\nfi\n{RUN} llama32_1b_pretrain_config $MORE\n'
     assert shell_findings(read_script(setting, "/repo/run.sh")) == [], "somebody edits it"
+
+
+def test_the_assignment_of_a_value_is_shown_beside_its_use(tmp_path: Path, upstream: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    word = "model.pipeline_model_parallel_size=$PP"
+    (tmp_path / "run.sh").write_text(f"PP=6\n{RUN} llama32_1b_pretrain_config {word}\n")
+    (finding,) = [one for one in report(tmp_path, upstream, capsys)["findings"] if one["rule"] == "MB201"]
+    first, *others = finding["spans"]
+    assert (first["line"], first["end_column"] - first["column"]) == (2, len(word))
+    assert [(one["line"], one["column"], one["end_column"]) for one in others if one["message"] == "PP=6 is set here"] == [(1, 1, 5)]
