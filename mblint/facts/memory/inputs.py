@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mblint.facts.memory.model_shape import ModelShape, read_model
 from mblint.facts.memory.peft import Peft, read_peft
 from mblint.facts.memory.precision import Precision, read_precision
-from mblint.facts.memory.reading import Reader, Source
+from mblint.facts.memory.reading import MOST, MOST_PARTS, Reader, Source
 from mblint.facts.memory.sequences import shorter_batches
 
 
@@ -201,8 +201,8 @@ def read_inputs(source: Source) -> tuple[Inputs | None, dict[str, str]]:
     return (None, read.missing) if read.missing else (inputs, {})
 
 
-def _positive(read: Reader, key: str, default: int | None) -> int:
-    value = read.integer(key, default)
+def _positive(read: Reader, key: str, default: int | None, most: int = MOST) -> int:
+    value = read.integer(key, default, most=most)
     if value < 1:
         read.missing.setdefault(key, f"{value} is not positive")
         return 1
@@ -211,10 +211,10 @@ def _positive(read: Reader, key: str, default: int | None) -> int:
 
 def _parallel(read: Reader) -> Parallel:
     tp = _positive(read, "model.tensor_model_parallel_size", 1)
-    pp = _positive(read, "model.pipeline_model_parallel_size", 1)
+    pp = _positive(read, "model.pipeline_model_parallel_size", 1, MOST_PARTS)
     # Left to itself, upstream gives experts the tensor parallel size of the dense layers.
     etp = read.optional("model.expert_tensor_parallel_size") or tp
-    virtual = read.optional("model.virtual_pipeline_model_parallel_size")
+    virtual = read.optional("model.virtual_pipeline_model_parallel_size", most=MOST_PARTS // pp)
     world = read.world_size()
     if world < 1:
         read.missing.setdefault("world_size", f"{world} is not positive")

@@ -13,6 +13,9 @@ from functools import lru_cache
 from mblint.facts.memory.inputs import Inputs
 from mblint.facts.memory.model_shape import LayerKind, Split
 
+# A schedule is followed pass by pass; 64 stages of 16 chunks have 65,536 in a round.
+_MOST_PASSES = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -35,7 +38,12 @@ class LayoutError(ValueError):
 
 def stage_chunks(inputs: Inputs) -> tuple[tuple[Chunk, ...], ...]:
     """For each pipeline stage its chunks in order of execution. Raises LayoutError."""
-    model, parallel = inputs.model, inputs.parallel
+    model, parallel, training = inputs.model, inputs.parallel, inputs.training
+    passes = parallel.pp * parallel.vp * min(training.group, training.microbatches)
+    if parallel.vp > 1 and passes > _MOST_PASSES:
+        own = training.group != parallel.pp
+        key = "microbatch_group_size_per_vp_stage" if own else "virtual_pipeline_model_parallel_size"
+        raise LayoutError(f"model.{key}", f"a round of the schedule has {passes} passes, too many to follow")
     return _stage_chunks(model.layers, model.predicted, model.split, parallel.pp, parallel.vp)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mblint.evaluate.unknown import ABSENT, Unknown
-from mblint.facts.memory.reading import Reader
+from mblint.facts.memory.reading import MOST_PARTS, Reader
 from mblint.facts.memory.vocabulary import vocabulary
 
 
@@ -176,11 +176,11 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
         rough.append(f"attention variant {variant}")
     if read.flag("model.heterogeneous_block_specs"):
         rough.append("heterogeneous block specs")
-    heads = read.integer("model.num_attention_heads", 1) or 1
-    hidden = read.integer("model.hidden_size")
-    head_dim = read.optional("model.kv_channels")
+    heads = read.size("model.num_attention_heads", 1) or 1
+    hidden = read.size("model.hidden_size")
+    head_dim = read.optional("model.kv_channels", 0)
     head_dim = hidden // heads if head_dim is None else head_dim
-    ffn = read.optional("model.ffn_hidden_size")
+    ffn = read.optional("model.ffn_hidden_size", 0)
     ffn = 4 * hidden if ffn is None else ffn
     position = read.text("model.position_embedding_type", "learned_absolute").lower()
     rotary = position in ("rope", "yarn", "mrope")
@@ -197,10 +197,10 @@ def read_model(read: Reader, tp: int, notes: list[str], rough: list[str]) -> Mod
         hidden=hidden,
         ffn=ffn,
         heads=heads,
-        groups=read.optional("model.num_query_groups") or heads,
+        groups=read.optional("model.num_query_groups", 0) or heads,
         head_dim=head_dim,
         vocabulary=vocabulary(read, tp),
-        seq_length=read.integer("model.seq_length"),
+        seq_length=read.size("model.seq_length"),
         tied=read.flag("model.share_embeddings_and_output_weights", True),
         gated=read.flag("model.gated_linear_unit"),
         activation=activation,
@@ -240,26 +240,26 @@ def _latent_attention(read: Reader) -> LatentAttention | None:
     if not read.flag("model.multi_latent_attention"):
         return None
     return LatentAttention(
-        q_rank=read.optional("model.q_lora_rank") or 0,
-        kv_rank=read.integer("model.kv_lora_rank", 512),
-        nope_dim=read.integer("model.qk_head_dim", 128),
-        rope_dim=read.integer("model.qk_pos_emb_head_dim", 64),
-        v_dim=read.integer("model.v_head_dim", 128),
+        q_rank=read.optional("model.q_lora_rank", 0) or 0,
+        kv_rank=read.size("model.kv_lora_rank", 512),
+        nope_dim=read.size("model.qk_head_dim", 128),
+        rope_dim=read.size("model.qk_pos_emb_head_dim", 64),
+        v_dim=read.size("model.v_head_dim", 128),
     )
 
 
 def _experts(read: Reader, ffn: int) -> Experts | None:
-    count = read.optional("model.num_moe_experts") or 0
+    count = read.optional("model.num_moe_experts", 0) or 0
     if count <= 0:
         return None
-    moe_ffn = read.optional("model.moe_ffn_hidden_size")
+    moe_ffn = read.optional("model.moe_ffn_hidden_size", 0)
     return Experts(
         count=count,
         topk=max(1, read.integer("model.moe_router_topk", 2)),
         ffn=ffn if moe_ffn is None else moe_ffn,
-        shared_ffn=read.optional("model.moe_shared_expert_intermediate_size") or 0,
+        shared_ffn=read.optional("model.moe_shared_expert_intermediate_size", 0) or 0,
         shared_gate=read.flag("model.moe_shared_expert_gate"),
-        latent=read.optional("model.moe_latent_size") or 0,
+        latent=read.optional("model.moe_latent_size", 0) or 0,
         capacity=read.number("model.moe_expert_capacity_factor", 0.0),
         pad_to_capacity=read.flag("model.moe_pad_expert_input_to_capacity"),
         rank_capacity=max(0.0, read.number("model.moe_expert_rank_capacity_factor", 0.0)),
@@ -270,23 +270,23 @@ def _experts(read: Reader, ffn: int) -> Experts | None:
 
 
 def _mamba(read: Reader, hidden: int) -> Mamba:
-    head = max(1, read.integer("model.mamba_head_dim", 64))
-    heads = read.optional("model.mamba_num_heads") or 2 * hidden // head
+    head = max(1, read.size("model.mamba_head_dim", 64))
+    heads = read.optional("model.mamba_num_heads", 0) or 2 * hidden // head
     return Mamba(
         inner=heads * head,
-        state=read.integer("model.mamba_state_dim", 128),
-        groups=read.integer("model.mamba_num_groups", 8),
+        state=read.size("model.mamba_state_dim", 128),
+        groups=read.size("model.mamba_num_groups", 8),
         heads=heads,
     )
 
 
 def _deltanet(read: Reader) -> DeltaNet:
     return DeltaNet(
-        key_dim=read.integer("model.linear_key_head_dim", 128),
-        value_dim=read.integer("model.linear_value_head_dim", 128),
-        key_heads=read.integer("model.linear_num_key_heads", 16),
-        value_heads=read.integer("model.linear_num_value_heads", 32),
-        kernel=read.integer("model.linear_conv_kernel_dim", 4),
+        key_dim=read.size("model.linear_key_head_dim", 128),
+        value_dim=read.size("model.linear_value_head_dim", 128),
+        key_heads=read.size("model.linear_num_key_heads", 16),
+        value_heads=read.size("model.linear_num_value_heads", 32),
+        kernel=read.size("model.linear_conv_kernel_dim", 4),
     )
 
 
@@ -310,13 +310,14 @@ def _layers(
         main, *predictions = pattern.split("/")
         layers = tuple(_HYBRID[letter] for letter in main if letter in _HYBRID)
         inner = predictions[0] if predictions else read.text("model.mtp_hybrid_override_pattern")
-        depth = len([part for part in predictions if part]) or (read.optional("model.mtp_num_layers") or 0)
+        depth = len([part for part in predictions if part]) or (read.optional("model.mtp_num_layers", 0, MOST_PARTS) or 0)
         inner_layers = tuple(_HYBRID[letter] for letter in inner if letter in _HYBRID)
+        if not moe and any(kind.mlp == "moe" for kind in layers + inner_layers):
+            read.missing.setdefault("model.num_moe_experts", "the layer pattern has layers of experts, and it says of none")
+        if not mla and any(kind.attention == "mla" for kind in layers + inner_layers):
+            read.missing.setdefault("model.multi_latent_attention", "the layer pattern has layers of latent attention, and it is off")
         return layers, (depth if inner_layers else 0), inner_layers
-    count = read.integer("model.num_layers")
-    if count < 0:
-        read.missing["model.num_layers"] = f"{count} is negative"
-        count = 0
+    count = read.parts("model.num_layers")
     sparse = _frequency(read, "model.moe_layer_freq", count, 1, True) if moe else [False] * count
     linear = [False] * count
     if variant == "gated_delta_net":
@@ -324,7 +325,7 @@ def _layers(
     full = "mla" if mla else "gqa"
     layers = tuple(LayerKind("gdn" if linear[i] else full, "moe" if sparse[i] else "dense") for i in range(count))
     # Prediction layers are built like the last decoder layer.
-    return layers, read.optional("model.mtp_num_layers") or 0, layers[-1:]
+    return layers, read.optional("model.mtp_num_layers", 0, MOST_PARTS) or 0, layers[-1:]
 
 
 def _frequency(read: Reader, key: str, count: int, default: int, first_of_group: bool) -> list[bool]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from math import isfinite
+from typing import Final, Protocol
 
 from mblint.evaluate.unknown import ABSENT, Absent, Unknown
+
+MOST: Final = 2**53
+"""No size of a model is larger; a float holds every whole number up to it."""
+MOST_PARTS: Final = 10_000
+"""No model has more layers, and no pipeline more stages or chunks: each is looked at by itself."""
 
 
 class Source(Protocol):
@@ -94,8 +100,8 @@ class Reader:
             return None
         return value
 
-    def integer(self, key: str, default: int | None = None) -> int:
-        """A whole number; without a default, None and absent are recorded as missing."""
+    def integer(self, key: str, default: int | None = None, least: int = -MOST, most: int = MOST) -> int:
+        """A whole number from `least` to `most`; without a default, None and absent are recorded as missing."""
         value = self.raw(key)
         if value is None:
             if default is None:
@@ -103,15 +109,26 @@ class Reader:
                 return 1
             return default
         if isinstance(value, float) and value.is_integer():
-            return int(value)
+            value = int(value)
         if not isinstance(value, int):
             self.missing.setdefault(key, f"{value!r} is not a whole number")
             return 1 if default is None else default
+        if not least <= value <= most:
+            self.missing.setdefault(key, _out_of_range(int(value), least, most))
+            return 1 if default is None else default
         return int(value)
 
-    def optional(self, key: str) -> int | None:
+    def size(self, key: str, default: int | None = None) -> int:
+        """A whole number that is not negative."""
+        return self.integer(key, default, 0)
+
+    def parts(self, key: str, default: int | None = None) -> int:
+        """How many layers, stages or chunks there are: as many as can be looked at one by one."""
+        return self.integer(key, default, 0, MOST_PARTS)
+
+    def optional(self, key: str, least: int = -MOST, most: int = MOST) -> int | None:
         """A whole number or None."""
-        return None if self.raw(key) is None else self.integer(key, 0)
+        return None if self.raw(key) is None else self.integer(key, 0, least, most)
 
     def number(self, key: str, default: float) -> float:
         value = self.raw(key)
@@ -119,6 +136,9 @@ class Reader:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.missing.setdefault(key, f"{value!r} is not a number")
+            return default
+        if not -MOST <= value <= MOST or not isfinite(value):
+            self.missing.setdefault(key, _out_of_range(value, -MOST, MOST))
             return default
         return float(value)
 
@@ -172,3 +192,11 @@ class Reader:
             self.missing.setdefault("world_size", value.reason)
             return 1
         return value
+
+
+def _out_of_range(value: float, least: int, most: int) -> str:
+    """Why a number cannot be used; the number only where it can be read."""
+    shown = str(value) if isinstance(value, float) or abs(value) < MOST else "it"
+    if value < least:
+        return f"{shown} is negative" if least == 0 else f"{shown} is too small"
+    return f"{shown} is too large" if value > most else f"{shown} is not finite"

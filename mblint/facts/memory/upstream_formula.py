@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from itertools import chain
 
-from mblint.facts.memory.reading import Reader, Source
+from mblint.facts.memory.reading import MOST, MOST_PARTS, Reader, Source
 
 DENSE = "dense parameters and optimizer"
 EXPERTS = "routed expert parameters and optimizer"
@@ -59,12 +59,13 @@ class _Formula:
         self.hidden = reader.integer("model.hidden_size")
         self.heads = self._positive("model.num_attention_heads", None)
         self.tp = self._positive("model.tensor_model_parallel_size", 1)
-        self.pp = self._positive("model.pipeline_model_parallel_size", 1)
+        self.pp = self._positive("model.pipeline_model_parallel_size", 1, MOST_PARTS)
         self.cp = self._positive("model.context_parallel_size", 1)
         self.ep = self._positive("model.expert_model_parallel_size", 1)
         self.etp = self._positive("model.expert_tensor_parallel_size", 1)
-        self.vp = reader.optional("model.virtual_pipeline_model_parallel_size")
-        self.layers = self._positive("model.num_layers", 1)
+        virtual = "model.virtual_pipeline_model_parallel_size"
+        self.vp = None if reader.raw(virtual) is None else self._positive(virtual, 1)
+        self.layers = self._positive("model.num_layers", 1, MOST_PARTS)
         self.ffn = reader.integer("model.ffn_hidden_size")
         self.sequence = reader.integer("model.seq_length")
         self.micro_batch = reader.integer("train.micro_batch_size")
@@ -78,8 +79,8 @@ class _Formula:
         self.vocabulary = self._vocabulary()
         self.data_parallel = max(1, reader.world_size() // (self.tp * self.pp * self.cp))
 
-    def _positive(self, key: str, default: int | None) -> int:
-        value = self.read.integer(key, default)
+    def _positive(self, key: str, default: int | None, most: int = MOST) -> int:
+        value = self.read.integer(key, default, most=most)
         if value <= 0:
             self.read.missing.setdefault(key, f"{value} is not positive")
             return 1
@@ -116,7 +117,7 @@ class _Formula:
             else:
                 every = self._positive("model.moe_layer_freq", 1)
                 pattern = [index % every == 0 for index in range(self.layers)]
-        predicted = self.read.optional("model.mtp_num_layers") or 0
+        predicted = self.read.optional("model.mtp_num_layers", most=MOST_PARTS) or 0
         return pattern + pattern[-1:] * predicted if predicted > 0 else pattern
 
     def run(self) -> UpstreamEstimate:

@@ -22,7 +22,7 @@ def vocabulary(read: Reader, tp: int) -> int:
     if size is None:
         size = _published(read)
     if size is None:
-        size = read.integer("model.vocab_size") if isinstance(read.source.get("model.vocab_size"), Unknown) else None
+        size = read.size("model.vocab_size") if isinstance(read.source.get("model.vocab_size"), Unknown) else None
     if size is None:
         read.missing["model.vocab_size"] = "the tokenizer sets it at launch"
         return 1
@@ -36,8 +36,8 @@ def _own(read: Reader) -> int | None:
     """What the model says, then what the tokenizer's section says."""
     value = read.source.get("model.vocab_size")
     if value is None or value is ABSENT:
-        return read.optional("tokenizer.vocab_size")
-    return None if isinstance(value, Unknown) else read.integer("model.vocab_size")
+        return read.optional("tokenizer.vocab_size", 0)
+    return None if isinstance(value, Unknown) else read.size("model.vocab_size")
 
 
 def _published(read: Reader) -> int | None:
