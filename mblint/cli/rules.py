@@ -1,4 +1,4 @@
-"""List all rules: id, name, severity, what the user would meet, and what each one finds."""
+"""List all rules: id, name, severity, what the user would meet, and what each one finds; or test rules of your own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ EPILOG = """examples:
   mblint rules                        a table
   mblint rules --select MB2,memory    by id, name, prefix or area
   mblint rules --format json
+  mblint rules --test                 the examples of your own rules (extend-rules)
+  mblint rules --test lint/rules/     and those of a folder
 """
 
 
@@ -22,12 +24,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from mblint.cli.parser import Words
 
     parser.add_argument("--select", action=Words, metavar="RULES", help="only these: ids, names, prefixes or areas")
+    parser.add_argument(
+        "--test",
+        nargs="*",
+        metavar="FILE",
+        help="run the examples of rule files and say which do not hold; default: the files of extend-rules",
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table or the JSON array."""
+    """Print the table or the JSON array, or what the examples of rule files do not hold."""
+    if args.test is not None:
+        from mblint.cli.rules_test import run_examples
+
+        return run_examples(args)
     rules = all_rules(args)
     if args.select:
         wanted = tuple(args.select)

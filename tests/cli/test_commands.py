@@ -144,6 +144,72 @@ def test_a_broken_rule_pack_is_named_with_its_line(bare_environment: Path, capsy
     assert all(line.startswith("mblint: error: ") for line in err.splitlines())
 
 
+RULE_OF_ONE_S_OWN = """\
+id: ACME001
+name: too-many-stages
+title: More pipeline stages than our cluster has racks
+severity: warning
+outcome: slow
+when: parallel.pp > 4
+message: pipeline_model_parallel_size = {parallel.pp}, and there are 4 racks
+blame: [model.pipeline_model_parallel_size]
+fixes:
+  - {title: "Use {new}", set: {model.pipeline_model_parallel_size: 4}, safety: unsafe}
+why: |
+  Every stage of a pipeline stands in a rack of its own here, and what goes between more than four of them goes over a slow link.
+references: ["our cluster handbook, chapter 4"]
+examples:
+  fails:
+    - {set: {model.pipeline_model_parallel_size: 8}}
+  passes:
+    - {set: {model.pipeline_model_parallel_size: 4}}
+  undecided:
+    - {set: {}, unknown: [model.pipeline_model_parallel_size]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "said"),
+    [
+        ("", "", ""),
+        ("parallel.pp > 4", "parallel.pp > 8", "fails 1: the rule is silent"),
+        ("parallel.pp > 4", "parallel.pp > 3", "passes 1: it is reported: pipeline_model_parallel_size = 4"),
+        ("parallel.pp > 4", "parallel.pp > 3", "fails 1: the fix 'Use 4' leaves the finding there"),
+        ("size: 8}}", "size: 8}, severity: error}", "fails 1: it is reported as warning, not as error"),
+        ("size: 8}}", "size: 8}, message: nine}", "fails 1: the message does not have 'nine'"),
+        ("size: 8}}", "size: 8}, also: [MB301]}", "fails 1: `also` names MB301, which is not reported"),
+        ("size: 8}}", "size: 8, model.cpu_offloading: true, model.cpu_offloading_num_layers: 2}}", "fails 1: it has other errors too: MB301;"),
+        ("set: {model.pipeline_model_parallel_size: 4}, safety", "set: {model.pipeline_model_parallel_size: 7}, safety", "leaves the finding there"),
+        ("size: 4}}\n", "size: 4}, unknown: [model.pipeline_model_parallel_size]}\n", "passes 1: it cannot be decided"),
+        ("set: {}, unknown: [model.pipeline_model_parallel_size]", "set: {}", "undecided 1: nothing of it is undecided"),
+        ("set: {}, unknown", "base: nix, set: {}, unknown", "undecided 1: no base is named nix; there are: none, dense"),
+    ],
+)  # fmt: skip
+def test_examples_of_ones_own_rules_are_run(
+    bare_environment: Path, capsys: pytest.CaptureFixture[str], wrong: str, right: str, said: str
+) -> None:
+    text = RULE_OF_ONE_S_OWN.replace(wrong, right, 1) if wrong else RULE_OF_ONE_S_OWN
+    assert (text != RULE_OF_ONE_S_OWN) is bool(wrong)
+    (bare_environment / "lint").mkdir()
+    (bare_environment / "lint" / "racks.yaml").write_text(text)
+    assert main(["rules", "--test", "lint"]) == (1 if said else 0)
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].startswith("1 rule, 3 examples; " + ("" if said else "all hold"))
+    assert said in out and out.startswith(f"{Path('lint/racks.yaml')}: ACME001 too-many-stages, " if said else "1 rule")
+    (bare_environment / "mblint.toml").write_text('extend-rules = ["lint"]')
+    assert main(["rules", "--test"]) == (1 if said else 0)
+    assert capsys.readouterr().out == out
+    assert main(["rules", "--test", "lint/racks.yaml"]) == (1 if said else 0)
+    assert capsys.readouterr().out == out
+
+
+def test_no_rule_file_to_test_is_said_in_a_line(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (([], "there is no rule file to test; name one, or set extend-rules"), (["nix.yaml"], "no such file or folder")):
+        assert main(["rules", "--test", *words]) == 2
+        err = capsys.readouterr().err
+        assert said in err and len(err.splitlines()) == 1
+
+
 def test_upstream_list_path_and_remove(bare_environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["upstream", "list"]) == 0
     assert "nothing fetched in" in capsys.readouterr().out

@@ -85,7 +85,7 @@ async function start(): Promise<void> {
     output.error(String(error));
     const show = "Show output";
     const chosen = await vscode.window.showErrorMessage(
-      `mblint could not be started with "${run.command}". Install it with: pip install 'mblint[lsp]', or set mblint.command.`,
+      `mblint could not be started with "${run.command}". Install it with its extra lsp (pip install '.[lsp]' in a checkout of mblint), or set mblint.command.`,
       show,
     );
     if (chosen === show) {
