@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table or the JSON array, or what the examples of rule files do not hold."""
     if args.test is not None:
-        from mblint.cli.rules_test import run_examples
+        from mblint.cli.rules_run import run_examples
 
         return run_examples(args)
     rules = all_rules(args)
