@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from mblint.cli.parser import Words, gpu, key_value, positive
 
@@ -132,16 +132,8 @@ def upstream_of(args: argparse.Namespace, loaded: Loaded, paths: list[Path] | No
     )
 
 
-def wants_color(choice: str, stream: Any) -> bool:
-    """`--color`, then FORCE_COLOR and NO_COLOR (any value but an empty one), then whether it is a
-    terminal.
-    """
-    import os
+def wants_color(choice: str, stream: TextIO) -> bool:
+    """What `--color` and the environment say of a stream."""
+    from mblint.report.stream import use_color
 
-    if choice != "auto":
-        return choice == "always"
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return bool(getattr(stream, "isatty", lambda: False)()) and os.environ.get("TERM") != "dumb"
+    return use_color(stream, choice)

@@ -6,19 +6,19 @@ import argparse
 import sys
 from typing import Any
 
-from mblint.cli.options import wants_color
 from mblint.evaluate.unknown import Unknown
 from mblint.launch.resolved import ResolvedLaunch, Write
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
 from mblint.report.model import LAUNCHERS
+from mblint.report.stream import use_color
 from mblint.shown import neutral, relative
 
 
 def _console(args: argparse.Namespace) -> Any:
     from rich.console import Console
 
-    colored = wants_color(args.color, sys.stdout)
+    colored = use_color(sys.stdout, args.color)
     return Console(
         file=sys.stdout, force_terminal=colored, no_color=not colored, highlight=False, soft_wrap=True, emoji=False, markup=False
     )

@@ -11,8 +11,12 @@ from mblint.evaluate.unknown import Absent, Unknown
 from mblint.fingerprint import plain
 
 
-def use_color(out: TextIO) -> bool:
-    """NO_COLOR and FORCE_COLOR decide, else whether the stream is a terminal that can."""
+def use_color(out: TextIO, choice: str = "auto") -> bool:
+    """`choice` (as of `--color`), then NO_COLOR and FORCE_COLOR decide, where they are not empty, else whether the stream is a
+    terminal that can.
+    """
+    if choice != "auto":
+        return choice == "always"
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
