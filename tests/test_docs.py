@@ -85,6 +85,26 @@ def test_every_setting_and_command_is_described(made: dict[str, str]) -> None:
         assert f"## mblint {name}\n\n```text\nusage: mblint {name}" in made["commands.md"]
 
 
+def test_every_field_of_the_json_report_is_described(made: dict[str, str]) -> None:
+    names: list[str] = []
+
+    def look(node: object) -> None:
+        if isinstance(node, dict):
+            for name, spec in node.get("properties", {}).items() if isinstance(node.get("properties"), dict) else ():
+                names.append(name)
+                assert len(spec.get("description", "")) > 5, f"{name} is not described"
+            for value in node.values():
+                look(value)
+        elif isinstance(node, list):
+            for value in node:
+                look(value)
+
+    look(json.loads(made["report.schema.json"]))
+    rows = re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|$", made["report.md"], re.MULTILINE)
+    assert {row.rpartition(".")[2] for row in rows} == set(names) and len(names) > 40
+    assert "[finding](#finding)" in made["report.md"] and "\n## finding\n" in made["report.md"]
+
+
 def test_the_settings_schema_takes_what_the_readme_shows_and_refuses_slips(made: dict[str, str]) -> None:
     import tomllib
 

@@ -62,8 +62,9 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "settings.md", settings_page(schema)
     yield "settings.schema.json", json.dumps(schema, indent=2) + "\n"
     report = Path(importlib.import_module("mblint.report").__file__ or "").parent / "report.schema.json"
-    if report.is_file():
-        yield "report.schema.json", report.read_text(encoding="utf-8")
+    text = report.read_text(encoding="utf-8")
+    yield "report.schema.json", text
+    yield "report.md", report_page(json.loads(text))
     yield "commands.md", commands_page()
     yield (
         "expressions.md",
@@ -211,6 +212,57 @@ def _type(spec: Mapping[str, Any]) -> str:
         return "array of tables" if "$ref" in items else f"array of {_type(items)}s"
     kind = str(spec.get("type", "any value"))
     return {"object": "table", "boolean": "true or false", "integer": "number"}.get(kind, kind)
+
+
+def report_page(schema: Mapping[str, Any]) -> str:
+    """Every field of the JSON report, from its schema."""
+    lines = [
+        "# The JSON report",
+        "",
+        schema["description"],
+        "",
+        "[The schema](report.schema.json), for programs; what else there is: [for programs](programs.md).",
+        "",
+    ]
+    lines += _fields(schema)
+    for name, part in schema["$defs"].items():
+        lines += [f"## {name}", "", *([part["description"], ""] if "description" in part else [])]
+        lines += [*(f"The fields of {_kind(base)}, and:\n" for base in part.get("allOf", ()) if "$ref" in base), *_fields(part)]
+    return "\n".join(lines)
+
+
+def _fields(node: Mapping[str, Any]) -> list[str]:
+    lines = ["| Field | Type | Meaning |", "|---|---|---|"]
+    for name, kind, meaning in _each_field(node, ""):
+        lines.append(f"| `{name}` | {kind} | {meaning.replace('|', chr(92) + '|')} |")
+    return [*lines, ""]
+
+
+def _each_field(node: Mapping[str, Any], above: str) -> Iterator[tuple[str, str, str]]:
+    """Name, type and meaning of the fields of an object, and below it of the objects in them."""
+    for part in node.get("allOf", ()):
+        yield from _each_field(part, above)
+    for name, spec in node.get("properties", {}).items():
+        full = f"{above}.{name}" if above else name
+        yield full, _kind(spec), spec.get("description", "")
+        inner = spec.get("items", spec)
+        yield from _each_field(inner, f"{full}[]" if inner is not spec else full)
+
+
+def _kind(spec: Mapping[str, Any]) -> str:
+    """The type of a field in words; a part of the schema as a link."""
+    if "$ref" in spec:
+        name = str(spec["$ref"]).rpartition("/")[2]
+        return f"[{name}](#{name})"
+    if "enum" in spec or "const" in spec:
+        return " or ".join(f"`{json.dumps(value)}`" for value in spec.get("enum", [spec.get("const")]))
+    if spec.get("type") == "array":
+        return f"array of {_kind(spec['items'])}"
+    if "allOf" in spec:
+        return " ".join([*(_kind(part) for part in spec["allOf"] if "$ref" in part), "with more fields"])
+    kinds = spec.get("type", "any value")
+    words = {"integer": "number", "boolean": "true or false"}
+    return " or ".join(words.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
 
 def commands_page() -> str:

@@ -14,7 +14,7 @@ SAID_BY_THE_LAUNCH = ("launch", "fingerprint", "help_url")
 
 
 def launches_report(verdicts: Iterable[Verdict]) -> dict[str, Any]:
-    """`{"launches": [...]}` as README describes it."""
+    """`{"launches": [...]}` as docs/programs.md describes it."""
     return {"launches": [launch_entry(verdict) for verdict in verdicts]}
 
 
