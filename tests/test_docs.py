@@ -66,6 +66,7 @@ def test_every_rule_has_a_page_with_what_is_said_to_its_examples(made: dict[str,
         examples = rule.examples["fails"]
         reported = page.partition("## Reported\n")[2].partition("\n## ")[0]
         assert len(re.findall(rf"^```text\n\w+\[{rule.id} ", reported, re.MULTILINE)) == len(examples), rule.id
+        assert not re.search(r"^ *\| .{84,}\^$", reported, re.MULTILINE), f"{rule.id}: a line of an example is wider than the page"
         if any("python" in example or "shell" in example for example in examples):  # judged as files
             assert re.search(r"^ *--> (recipe\.py|launch\.sh):\d+", page, re.MULTILINE), rule.id
             assert ".cache/mblint/upstream" not in page and rule.id.lower() not in reported, rule.id
