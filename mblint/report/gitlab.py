@@ -21,7 +21,7 @@ def render(report: Report, out: TextIO) -> None:
 
 
 def _issue(report: Report, group: Group) -> dict[str, Any]:
-    finding, span = group.finding, group.finding.span
+    finding, span = group.finding, report.place_of(group.finding)
     # An issue needs a file; a launch from elsewhere has none in the project.
     path = relative(span.path, report.top_folder) if span is not None else "."
     begin = max(1, span.line if span is not None else 1)

@@ -104,6 +104,12 @@ class Report:
         found = Counter(finding.severity for finding in self.findings)
         return {name: found[name] for name in ("error", "warning", "advice")}
 
+    def place_of(self, finding: Finding) -> Span | None:
+        """Where a finding can be shown: its own place, else that of its launch; None where neither is known."""
+        if finding.span is not None:
+            return finding.span
+        return next((launch.span for launch in self.launches if launch.recipe == finding.launch), None)
+
     @property
     def fixable(self) -> dict[str, int]:
         """How many findings `--fix` would take (`safe`), and how many more `--unsafe-fixes` (`unsafe`)."""

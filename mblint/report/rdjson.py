@@ -34,8 +34,9 @@ def _diagnostic(report: Report, group: Group, texts: dict[str, Text | None]) -> 
         "code": {"value": finding.rule, **({"url": finding.help_url} if finding.help_url else {})},
         "location": {"path": "."},
     }
-    if finding.span is not None:
-        entry["location"] = _location(report, finding.span, texts)
+    place = report.place_of(finding)
+    if place is not None:
+        entry["location"] = _location(report, place, texts)
     if finding.related:
         entry["related_locations"] = [
             {"message": neutral(related.message), "location": _location(report, related.span, texts)} for related in finding.related

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from mblint.findings import Finding, Fix
 from mblint.fingerprint import fingerprint
+from mblint.fix.text import Text
 from mblint.read.span import Span
 from mblint.report.model import Group, Report, groups
 from mblint.report.stream import emit_json, json_value
@@ -17,6 +18,9 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema
 LEVELS = {"error": "error", "warning": "warning", "advice": "note"}
 FINGERPRINT = "mblint/v1"
 SOURCE_ROOT = "%SRCROOT%"
+ABOUT = "https://github.com/mblint/mblint"
+MAX_SNIPPET = 1000
+"""Characters of the source that a result shows of its place."""
 
 # What failed inside mblint is told as a notification of the run, not as a result about the code.
 _NOTIFIED = {"MB900"}
@@ -35,13 +39,14 @@ def document(report: Report, *, suppressed: bool = False) -> dict[str, Any]:
     ids = sorted({group.finding.rule for group in shown} | {entry.finding.rule for entry in held})
     index = {rule: number for number, rule in enumerate(ids)}
     examples = {finding.rule: finding for finding in (*(g.finding for g in shown), *(e.finding for e in held))}
-    results = [_result(report, group, index) for group in shown]
+    texts: dict[str, Text | None] = {}
+    results = [_result(report, group, index, texts) for group in shown]
     for entry in held:
         launches = (entry.finding.launch,) if entry.finding.launch else ()
         group = Group(entry.finding, launches, fingerprint(entry.finding, report.root))
         results.append(
             {
-                **_result(report, group, index),
+                **_result(report, group, index, texts),
                 "suppressions": [
                     {
                         "kind": "inSource",
@@ -55,6 +60,7 @@ def document(report: Report, *, suppressed: bool = False) -> dict[str, Any]:
         "tool": {
             "driver": {
                 "name": "mblint",
+                "informationUri": ABOUT,
                 **({"version": report.tool_version, "semanticVersion": report.tool_version} if report.tool_version else {}),
                 "rules": [_rule(report, rule, examples[rule]) for rule in ids],
             }
@@ -92,7 +98,7 @@ def _rule(report: Report, rule: str, example: Finding) -> dict[str, Any]:
     return entry
 
 
-def _result(report: Report, group: Group, index: dict[str, int]) -> dict[str, Any]:
+def _result(report: Report, group: Group, index: dict[str, int], texts: dict[str, Text | None]) -> dict[str, Any]:
     finding = group.finding
     logical = [{"fullyQualifiedName": launch, "name": launch.rpartition(":")[2], "kind": "function"} for launch in group.launches]
     text = finding.message + (f" (when {finding.condition})" if finding.condition else "")
@@ -108,11 +114,10 @@ def _result(report: Report, group: Group, index: dict[str, int]) -> dict[str, An
             "enforcedBy": list(finding.enforced_by),
         },
     }
-    location = _location(report, finding.span) if finding.span is not None else {}
+    location = _own_location(report, finding, texts)
     if logical:
         location["logicalLocations"] = logical
-    if location:
-        entry["locations"] = [location]
+    entry["locations"] = [location]
     if finding.related:
         entry["relatedLocations"] = [
             {"id": number, **_location(report, related.span, related.message)} for number, related in enumerate(finding.related)
@@ -124,6 +129,25 @@ def _result(report: Report, group: Group, index: dict[str, int]) -> dict[str, An
     if fixes:
         entry["fixes"] = fixes
     return entry
+
+
+def _own_location(report: Report, finding: Finding, texts: dict[str, Text | None]) -> dict[str, Any]:
+    """Where the result is shown. One without a place stands at its launch, else at the root: code scanning refuses the whole
+    log for one result that has no file.
+    """
+    span = report.place_of(finding)
+    if span is None:
+        return {"physicalLocation": {"artifactLocation": {"uri": ".", "uriBaseId": SOURCE_ROOT}, "region": {"startLine": 1}}}
+    location = _location(report, span)
+    if finding.span is not None:
+        if span.path not in texts:
+            source = report.source(span.path)
+            texts[span.path] = Text(span.path, source) if source is not None else None
+        text = texts[span.path]
+        start, end = text.bounds(span) if text is not None else (0, 0)
+        if text is not None and start < end <= start + MAX_SNIPPET:
+            location["physicalLocation"]["region"]["snippet"] = {"text": text.text[start:end]}
+    return location
 
 
 def _flow(report: Report, finding: Finding) -> list[dict[str, Any]]:
@@ -150,8 +174,8 @@ def _artifact(report: Report, path: str) -> dict[str, Any]:
     return {"uri": quote(short, safe="/", errors="replace"), "uriBaseId": SOURCE_ROOT}
 
 
-def _region(span: Span) -> dict[str, int]:
-    region = {"startLine": span.line, "startColumn": span.column}
+def _region(span: Span) -> dict[str, Any]:
+    region: dict[str, Any] = {"startLine": span.line, "startColumn": span.column}
     if span.end_line >= span.line:
         region["endLine"] = span.end_line
         region["endColumn"] = max(span.end_column, 1)

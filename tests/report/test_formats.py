@@ -22,7 +22,7 @@ from mblint.report.formats import FOR_PEOPLE, FORMATS
 from mblint.report.json import document, schema_text
 from mblint.report.model import CheckedLaunch, Report, count_of, groups, summary_lines
 
-from .kit import HOSTILE, RECIPE, report, shown, vpp
+from .kit import HOSTILE, RECIPE, VPP, report, shown, vpp
 
 DATA = Path(__file__).parent / "data"
 
@@ -231,6 +231,9 @@ def test_sarif_follows_the_official_schema(suppressed: bool) -> None:
     assert all(rule["help"]["markdown"] for rule in rules)
     result = next(entry for entry in run["results"] if entry["ruleId"] == "MB203")
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "recipes/llama%20%C3%A9.py"
+    assert result["locations"][0]["physicalLocation"]["region"]["snippet"]["text"] == VPP
+    # Code scanning refuses a log with a result that has no file.
+    assert all(entry["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for entry in run["results"])
     assert len(result["relatedLocations"]) == 3 and len(result["codeFlows"][0]["threadFlows"][0]["locations"]) == 4
     assert result["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"]["text"] == "3"
     assert [entry["name"] for entry in result["locations"][0]["logicalLocations"]] == [

@@ -1,11 +1,14 @@
-"""Reports for other programs, read by programs and schemas of others: JUnit, GitLab, reviewdog."""
+"""Reports for other programs, read by programs and schemas of others: SARIF, JUnit, GitLab, reviewdog."""
 
 from __future__ import annotations
 
 import copy
 import json
+import os
+import platform
 import subprocess
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,46 @@ def test_junit_follows_the_schema_that_jenkins_reads_by() -> None:
     for case in root.iter("testcase"):
         case.set("line", "3")  # what some tools write, and the schema does not have
     assert not schema.is_valid(root)
+
+
+def _multitool(program: Path, log: Path) -> list[str]:
+    """Errors and warnings of the validator that the editors of SARIF use, each with its rule."""
+    found = log.with_suffix(".found")
+    words = [str(program), "validate", str(log), "--rule-kind", "Sarif", "--level", "Error;Warning", "--output", str(found)]
+    env = {**os.environ, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1"}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=200, check=False)
+    if not found.exists():
+        pytest.skip(f"NOT RUN: the SARIF Multitool does not run here: {(done.stdout + done.stderr).strip()[-200:]}")
+    (run,) = json.loads(found.read_text(encoding="utf-8-sig"))["runs"]
+    return [f"{result['ruleId']}: {json.dumps(result['message'])[:200]}" for result in run.get("results", ())]
+
+
+@pytest.mark.network
+@pytest.mark.slow
+@pytest.mark.skipif(platform.system() != "Linux" or platform.machine() != "x86_64", reason="the SARIF Multitool is taken for Linux")
+def test_sarif_is_what_its_editors_validator_wants(tmp_path: Path) -> None:
+    package = installed(tmp_path, "@microsoft/sarif-multitool-linux") / "node_modules/@microsoft/sarif-multitool-linux"
+    program = package / "Sarif.Multitool"
+    program.chmod(0o755)
+    for name, value in REPORTS.items():
+        log = tmp_path / f"{name}.sarif"
+        log.write_text(shown("sarif", replace(value, tool_version="0.1.0")), encoding="utf-8")
+        assert _multitool(program, log) == [], name
+    wrong = json.loads((tmp_path / "everything.sarif").read_text())
+    wrong["runs"][0]["results"][0]["ruleIndex"] = 99
+    (tmp_path / "wrong.sarif").write_text(json.dumps(wrong))
+    assert _multitool(program, tmp_path / "wrong.sarif")
+
+
+def test_a_finding_without_a_place_stands_at_its_launch() -> None:
+    lost = report(findings=(vpp(rule="MB777", name="no-place", span=None, related=(), fixes=()),))
+    (result,) = json.loads(shown("sarif", lost))["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("recipes/llama%20%C3%A9.py", 1)
+    (issue,) = json.loads(shown("gitlab", lost))
+    assert issue["location"] == {"path": "recipes/llama é.py", "lines": {"begin": 1, "end": 1}}
+    (diagnostic,) = json.loads(shown("rdjson", lost))["diagnostics"]
+    assert diagnostic["location"]["path"] == "recipes/llama é.py"
 
 
 RDFORMAT = """
