@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 UNREADABLE = ("MB901", "unreadable-file")
 NOT_EVALUATED = ("MB904", "not-evaluated")
 INTERNAL = ("MB900", "internal-error")
+LONGEST_REASON = 150
+"""Characters that say why a fix is not offered."""
 
 
 @dataclass(frozen=True)
@@ -310,15 +312,21 @@ class Checker:
             if len(finding.fixes) == 1 and not self.lone_proven:
                 findings.append(finding)
                 continue
-            good = []
+            good, refused = [], []
             for fix in finding.fixes:
                 try:
                     after = judged(self._judge_way(launch, verdict.id, decisions, None, fix.changes))
-                except CannotEvaluate:
+                except CannotEvaluate as problem:
+                    refused.append(f"{fix.title}: {problem.message}")
                     continue
-                if objection([(finding, fix)], before, after) is None:
+                reason = objection([(finding, fix)], before, after)
+                if reason is None:
                     good.append(fix)
-            findings.append(replace(finding, fixes=tuple(good)) if good != list(finding.fixes) else finding)
+                else:
+                    refused.append(f"{fix.title}: {reason}")
+            if refused:
+                finding = replace(finding, fixes=tuple(good), no_fix="" if good else _tried(refused))
+            findings.append(finding)
         return replace(verdict, findings=tuple(findings))
 
     def _crashed(self, launch: Launch, id_: str, error: Exception) -> Verdict:
@@ -393,6 +401,14 @@ def _of_a_wrong_value(finding: Finding, findings: Sequence[Finding]) -> Finding:
         return replace(fix, safety="unsafe") if any(fix.changes.keys().isdisjoint(other.keys) for other in others) else fix
 
     return replace(finding, fixes=tuple(graded(fix) for fix in finding.fixes)) if others else finding
+
+
+def _tried(refused: Sequence[str]) -> str:
+    """Why none of the ways out is offered: the first one's reason."""
+    first = " ".join(refused[0].split())
+    first = first if len(first) <= LONGEST_REASON else first[: LONGEST_REASON - 3].rstrip() + "..."
+    more = f" (and {len(refused) - 1} more, none of which helps either)" if len(refused) > 1 else ""
+    return f"tried on this launch, {first}{more}"
 
 
 def _unproven(verdict: Verdict) -> Verdict:

@@ -36,8 +36,9 @@ class Fix:
 
     `changes` maps dotted config keys to their new plain values (`env_vars.NAME` for the environment);
     `edits` is the same as text, present once it was computed and proven. `by_hand`: there is no place in the project
-    where mblint could write it. `helper` names the function that is edited, where that is not the recipe, and `recipes` the
-    launches which that changes. An `alternative` is another place for a fix that is offered beside it: `--fix` never takes it.
+    where mblint could write it, and `hindrance` says why. `helper` names the function that is edited, where that is not
+    the recipe, and `recipes` the launches which that changes. An `alternative` is another place for a fix that is offered
+    beside it: `--fix` never takes it.
     """
 
     title: str
@@ -46,6 +47,7 @@ class Fix:
     edits: tuple[TextEdit, ...] = ()
     cost: str | None = None
     by_hand: bool = False
+    hindrance: str = ""
     helper: str = ""
     recipes: tuple[str, ...] = ()
     alternative: bool = False
@@ -69,6 +71,8 @@ class Finding:
     launch: str | None = None
     condition: str | None = None
     help_url: str | None = None
+    no_fix: str = ""
+    """Why none of the ways out that the rule knows is offered, in words; empty where it knows none or one is offered."""
     older: bool = False
     """The base of the change under review had it already."""
 

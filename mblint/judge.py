@@ -176,6 +176,7 @@ def _finding(view: View, rule: Rule, case: Case | None) -> Finding:
     blame = [key for name in rule.blame for key in view.keys_of(name)]
     read = list(dict.fromkeys([*blame, *trace.keys()]))
     span, primary = _primary(view, blame, read)
+    fixes, no_fix = _fixes(view, rule)
     return Finding(
         rule=rule.id,
         name=rule.name,
@@ -187,7 +188,8 @@ def _finding(view: View, rule: Rule, case: Case | None) -> Finding:
         why=rule.summary,
         enforced_by=enforced_by,
         keys={key: value for key in read if _is_plain(value := view.read(key))},
-        fixes=tuple(_fixes(view, rule)),
+        fixes=fixes,
+        no_fix=no_fix,
         launch=view.resolved.name,
     )
 
@@ -259,28 +261,28 @@ def _related(view: View, read: Sequence[str], span: Span | None, primary: str | 
 # Fixes
 
 
-def _fixes(view: View, rule: Rule) -> Iterable[Fix]:
-    for template in rule.fixes:
-        fix = _fix(view, template)
-        if fix is not None:
-            yield fix
+def _fixes(view: View, rule: Rule) -> tuple[tuple[Fix, ...], str]:
+    """The ways out whose values can be computed, or why there are none."""
+    found = [made for template in rule.fixes if (made := _fix(view, template)) is not None]
+    fixes = tuple(made for made in found if isinstance(made, Fix))
+    return fixes, "" if fixes or not found else str(found[0])
 
 
-def _fix(view: View, template: FixTemplate) -> Fix | None:
-    """The fix with its values computed, or None where one of them cannot be, or where it changes nothing."""
+def _fix(view: View, template: FixTemplate) -> Fix | str | None:
+    """The fix with its values computed; why one of them cannot be; None for a fix of another case, and where it changes nothing."""
     if template.when is not None and template.when.test(view) != TRUE:
         return None
     frame: Frame = {}
     for name, expression in template.let:
         value = expression.value(view, frame)
         if not _is_plain(value):
-            return None
+            return _not_computed(view, expression, frame)
         frame[name] = value
     changes: dict[str, Any] = {}
     for key, wanted in template.set:
         value = wanted.value(view, frame) if isinstance(wanted, Expression) else wanted
         if not _is_plain(value) or _holds_unknown(value):
-            return None
+            return _not_computed(view, wanted, frame)
         if not (_same(_now(view, key), value) and _same(_written(view, key), value)):
             changes[key] = value
     for key in template.delete:
@@ -295,6 +297,15 @@ def _fix(view: View, template: FixTemplate) -> Fix | None:
         changes=changes,
         cost=None if template.cost is None else template.cost.render(view, frame),
     )
+
+
+def _not_computed(view: View, wanted: object, frame: Frame) -> str:
+    """Why a new value cannot be computed: what it hangs on and is not known; else there is none that would do."""
+    trace = Trace(view)
+    if isinstance(wanted, Expression):
+        wanted.value(trace, frame)
+    unknown = list(trace.unknowns())
+    return f"its value hangs on {', '.join(unknown[:3])}, which is not known" if unknown else "no value was found that would do"
 
 
 def _holds_unknown(value: object) -> bool:

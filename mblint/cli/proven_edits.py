@@ -74,6 +74,6 @@ def _kept(finding: Finding, proven: Proven, tried: set[str]) -> Finding:
     for fix in finding.fixes:
         asked = {edit.span.path for edit in fix.edits} & tried
         if asked:
-            fix = proven.get((identity(finding), fix.title), replace(fix, edits=(), by_hand=True))
+            fix = proven.get((identity(finding), fix.title), replace(fix, edits=(), by_hand=True, hindrance="no edit of it was proven"))
         fixes.append(fix)
     return replace(finding, fixes=tuple(fixes)) if finding.fixes else finding

@@ -27,9 +27,25 @@ def with_edits(verdict: Verdict, text_of: TextOf, safe_only: bool = False) -> tu
             continue
         wanted = not safe_only or (len(finding.ways) == 1 and finding.ways[0].safety == "safe")
         if finding.fixes and wanted:
-            finding = replace(finding, fixes=tuple(written_down(fix, plans(fix, inputs, text_of)) for fix in finding.fixes))
+            finding = replace(finding, fixes=tuple(_with_reason(fix, inputs, text_of) for fix in finding.fixes))
         found.append(finding)
     return tuple(found)
+
+
+def _with_reason(fix: Fix, inputs: FixInputs, text_of: TextOf) -> Fix:
+    done = written_down(fix, plans(fix, inputs, text_of))
+    return replace(done, hindrance=hindrance(fix, inputs, text_of)) if done.by_hand and not done.hindrance else done
+
+
+def hindrance(fix: Fix, inputs: FixInputs, text_of: TextOf) -> str:
+    """Why a fix cannot be written down at the place that comes first."""
+    from mblint.fix.plan import plan_fix
+    from mblint.fix.text import Refusal
+
+    done = plan_fix(
+        fix, inputs.writes, text_of, inputs.function, hints=inputs.hints, layers=inputs.layers, env_missing=inputs.env_missing
+    )  # fmt: skip
+    return done.reason if isinstance(done, Refusal) else ""
 
 
 def written_down(fix: Fix, ways: Iterator[Fix]) -> Fix:

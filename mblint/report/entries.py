@@ -35,6 +35,7 @@ def finding_entry(finding: Finding, root: str = "", path_of: Callable[[str], str
             for index, (span, text) in enumerate(spans)
         ],
         "fixes": [fix_entry(fix, path_of) for fix in finding.fixes],
+        "no_fix": finding.no_fix or None,
         "fingerprint": fingerprint(finding, root),
         "help_url": finding.help_url,
     }

@@ -71,6 +71,8 @@ def _finding(report: Report, group: Group, texts: dict[str, Text | None], links:
     if finding.why:
         lines.append(_note("why", " ".join(finding.why.split())))
     lines += [_fix(fix, finding) for fix in finding.fixes]
+    if finding.no_fix and not finding.fixes:
+        lines.append(_note("no fix", " ".join(finding.no_fix.split())))
     lines.append(_note("help", f"mblint rule {finding.rule}" + (f" ({finding.help_url})" if finding.help_url else "")))
     return lines
 
@@ -93,7 +95,9 @@ def _launches(group: Group) -> str:
 
 def _fix(fix: Fix, finding: Finding) -> Line:
     grade = "by hand" if fix.by_hand else fix.safety if is_fixable(finding) and not fix.alternative else f"{fix.safety}, choose"
-    text = f"{fix.title} [{grade}]" + (f"; cost: {fix.cost}" if fix.cost else "")
+    text = f"{fix.title} [{grade}{f': {fix.hindrance}' if fix.by_hand and fix.hindrance else ''}]" + (
+        f"; cost: {fix.cost}" if fix.cost else ""
+    )
     return [("  = ", "frame"), ("fix: ", "bold"), (neutral(text), "good")]
 
 
