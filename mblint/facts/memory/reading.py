@@ -196,7 +196,7 @@ class Reader:
 
 def _out_of_range(value: float, least: int, most: int) -> str:
     """Why a number cannot be used; the number only where it can be read."""
-    shown = str(value) if isinstance(value, float) or abs(value) < MOST else "it"
+    shown = "it" if type(value) is int and abs(value) >= MOST else str(value)
     if value < least:
         return f"{shown} is negative" if least == 0 else f"{shown} is too small"
     return f"{shown} is too large" if value > most else f"{shown} is not finite"
