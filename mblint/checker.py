@@ -445,7 +445,7 @@ def fix_inputs(launch: ResolvedLaunch, findings: Iterable[Finding], described: L
     """Writes and annotations of every key that a fix would change."""
     keys = {key for finding in findings for fix in finding.fixes for key in fix.changes}
     writes = {key: launch.origins(key) or launch.skipped_writes(key) for key in keys}
-    hints = {key: hint for key in keys if (hint := launch.annotation(key))}
+    hints = {key: hint for key in keys if (hint := launch.spelled(key))}
     body = launch.body
     own = body is not None and launch.session.in_project(body.path)
     missing = not isinstance(launch.cfg.attrs.get("env_vars"), dict)

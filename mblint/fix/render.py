@@ -178,6 +178,8 @@ class Renderer:
     def _string(self, value: str, old: cst.CSTNode | None, hint: str | None) -> str | Refusal:
         import libcst as cst
 
+        if _ENUM.fullmatch(value) and re.search(rf"\b{value.partition('.')[0]}\b", hint or ""):
+            return self._enum(value, old, hint)  # also in place of a text: the field is said to hold the member
         is_text = isinstance(old, cst.SimpleString | cst.ConcatenatedString)
         if is_text or (old is None and hint in {"str", "Optional[str]", "str | None"}):
             own = old.quote if isinstance(old, cst.SimpleString) and len(old.quote) == 1 else self.quote

@@ -7,6 +7,7 @@ launch is taken back.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ from mblint.launch.branches import Way
 from mblint.launch.plain import plain
 from mblint.launch.session import Session
 from mblint.read.span import Span
+
+_CLASS = re.compile(r"(?<![\w.])[A-Z]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,21 @@ class ResolvedLaunch:
             annotation = owner.cls.field_map[name].annotation
             return ast.unparse(annotation) if annotation is not None else None
         return None
+
+    def spelled(self, key: str) -> str | None:
+        """As `annotation`, its enums with the modules that define them, for files that do not import them."""
+        hint = self.annotation(key)
+        section, _, name = key.rpartition(".")
+        owner = self._section(section)
+        if hint is None or not isinstance(owner, Instance) or owner.cls is None:
+            return hint
+        for base in owner.cls.cached_mro:
+            if isinstance(base, ClassValue) and name in base.field_map and isinstance(base.module, Module):
+                for word in set(_CLASS.findall(hint)) & base.module.binders.keys():
+                    found = base.module.lookup(word)
+                    if isinstance(found, ClassValue) and found.is_enum and found.name == word:
+                        hint = re.sub(rf"(?<![\w.]){word}\b", found.full_name, hint)
+        return hint
 
     # --- environment -----------------------------------------------------------------------------------------------
 

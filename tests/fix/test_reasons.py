@@ -104,3 +104,14 @@ def test_a_renaming_that_would_break_the_launch_is_not_offered(repo: Path, capsy
     (repo / "run.sh").write_text(SCRIPT.partition("    ++")[0].rstrip(" \\\n") + "\n")
     (one,) = (one for one in findings(capsys) if one["rule"] == "MB803")
     assert one["fixes"] == [] and "Rename it to tensor_model_parallel_size: it brings MB" in one["no_fix"]
+
+
+def test_an_enum_that_the_file_does_not_import_is_imported(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = RECIPE.format(lines='    cfg.model.attention_backend = "flash"')
+    (repo / "r.py").write_text(text)
+    main(["check", ".", "--fix", "--unsafe-fixes", "-j1", "--select", "attention-backend-as-text"])
+    now = (repo / "r.py").read_text()
+    assert "    cfg.model.attention_backend = AttnBackend.flash\n" in now
+    assert "\nfrom megatron.core.transformer.enums import AttnBackend\n" in now
+    capsys.readouterr()
+    assert findings(capsys, "--select", "attention-backend-as-text") == []
