@@ -60,6 +60,8 @@ class FileFixer:
         self.plans: dict[tuple[Identity, str, str | None], Iterator[Fix]] = {}
         self.first: dict[str, Verdict] = {}
         """The verdicts on the recipes of the file as it was found, by their names."""
+        self.configs: dict[str, list[object]] = {}
+        """What tells the launches' configs apart, as the file was found, where `helpers` are edited."""
         self.seen: list[object] = []
 
     def _text(self, path: str) -> str | None:
@@ -77,19 +79,30 @@ class FileFixer:
         finally:
             self.checker.lone_proven = True
 
-    def _again(self, sources: dict[str, str]) -> Judged:
+    def judge_again(self, sources: dict[str, str]) -> Judged:
         """Judge what an edit of the file reaches, for a proof: what it does not reach is as it was, and nothing is planned."""
         names = reached_names(self.original, sources[self.path]) if self._goes_by_names() else None
         known = {} if names is None else {name: held for name, held in self.first.items() if name.rpartition(":")[2] not in names}
         self._replace(sources)
         fixes, self.checker.fixes = self.checker.fixes, "none"
+        findings: list[Finding] = []
+        verdicts: list[Verdict] = []
+        configs: dict[str, list[object]] = {}
+        as_before = {id(verdict) for verdict in known.values()}
         try:
-            findings: list[Finding] = []
-            verdicts = list(self._verdicts(findings, known))
+            for verdict in self._verdicts(findings, known, look=self._look):
+                verdicts.append(verdict)
+                label = _label(verdict)
+                configs.setdefault(label, []).extend(self.configs.get(label, []) if id(verdict) in as_before else self.seen)
+                self.seen.clear()
         finally:
             self.checker.fixes = fixes
         findings += [finding for verdict in verdicts for finding in verdict.findings]
-        return Judged(tuple(findings), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts))
+        return Judged(tuple(findings), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts), configs)
+
+    def _look(self, resolved: ResolvedLaunch) -> None:
+        if self.helpers:
+            self.seen.append(resolved.fingerprint())
 
     def _replace(self, sources: Mapping[str, str]) -> None:
         changed = {path: text for path, text in sources.items() if path != self.path or text != self.original}
@@ -110,10 +123,7 @@ class FileFixer:
         seen: dict[str, Verdict] = {}
         verdicts: list[Verdict] = []
 
-        def look(resolved: ResolvedLaunch) -> None:
-            self.seen.append(resolved.fingerprint())
-
-        for verdict in self._verdicts(findings, {}, seen, look if self.helpers else None):
+        for verdict in self._verdicts(findings, {}, seen, self._look):
             verdicts.append(verdict)
             configs.setdefault(_label(verdict), []).extend(self.seen)
             self.seen.clear()
@@ -126,7 +136,7 @@ class FileFixer:
             for finding in findings
         ]
         if sources.get(self.path) == self.original:
-            self.first = seen
+            self.first, self.configs = seen, configs
         return Judged(tuple(written), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts), configs)
 
     def _verdicts(
@@ -185,7 +195,7 @@ class FileFixer:
     def offered(self) -> list[Finding]:
         """The file's findings with the edits of their proven fixes."""
         try:
-            return offer({self.path: self.original}, self.judge, others=self._others, again=self._again)
+            return offer({self.path: self.original}, self.judge, others=self._others, again=self.judge_again)
         finally:
             self.session.replace_sources({})
 
@@ -195,7 +205,7 @@ class FileFixer:
             return fix_all(
                 {self.path: self.original}, self.judge,
                 unsafe=unsafe, wanted=lambda finding: wanted(finding) and self._own(finding), others=self._others,
-                again=self._again,
+                again=self.judge_again,
             )  # fmt: skip
         finally:
             self.session.replace_sources({})

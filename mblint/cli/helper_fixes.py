@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MOST_LAUNCHES = 60
 """Launches that may hang on a file whose functions are edited: all of them are judged again for each edit."""
-MOST_JUDGED, MOST_JUDGED_TO_SHOW = 300, 60
+MOST_JUDGED, MOST_JUDGED_TO_SHOW = 200, 60
 """Launches that are judged again for this, all edits together, errors first: for programs, and for people, who wait."""
 
 
@@ -173,7 +173,7 @@ def _prove(
             before = fixer.judge(source)
             for edit in edits:
                 targets = [(finding, fix) for finding in before.findings for fix in finding.fixes if fix.helper and fix.edits == edit]
-                done = prove(targets, source, before, fixer.judge) if targets else None
+                done = prove(targets, source, before, fixer.judge_again) if targets else None
                 if not isinstance(done, Proof):
                     continue
                 affected = {finding.launch for finding, _ in targets if finding.launch}

@@ -205,7 +205,7 @@ class _Run:
 
     def objection(self, targets: Sequence[tuple[Finding, Fix]]) -> str | None:
         """What speaks against these fixes, as far as that is told with less work than judging everything again."""
-        if self.again is None or targets[0][1].helper:
+        if self.again is None:
             return None
         done = prove(targets, self.sources, self.judged, self.again)
         return done.reason if isinstance(done, Refusal) else None
