@@ -191,6 +191,23 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
                 browser.open(address + name)
                 assert browser.js("document.querySelector('h1').innerText.length") > 0
                 assert browser.js("Array.from(document.images).every(image => image.naturalWidth > 0)")
+            for width, wide in ((1280, ".md-typeset table"), (400, "html")):
+                browser.size(width, 900)
+                for name in (
+                    "index.html",
+                    "rules/index.html",
+                    "rules/MB301.html",
+                    "shipped-recipes.html",
+                    "memory.html",
+                    "settings.html",
+                    "report.html",
+                ):
+                    browser.open(address + name)
+                    cut = browser.js(
+                        f"Array.from(document.querySelectorAll('{wide}')).filter(e => e.scrollWidth > e.clientWidth + 1).length"
+                    )
+                    assert cut == 0, f"{name} is cut off at {width} pixels"
+            browser.size(1280, 900)
             browser.js("document.querySelector('.md-search__input').focus()")
             browser.js(
                 "{ const i = document.querySelector('.md-search__input'); i.value = 'offloading';"
