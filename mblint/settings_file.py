@@ -308,7 +308,7 @@ def _check_version(loaded: Loaded) -> None:
     if not specifier.contains(__version__, prereleases=True):
         raise SettingsError(
             f"{loaded.place('required-version')}: this is mblint {__version__}, required is {wanted}",
-            f"install it: pip install 'mblint{specifier}'",
+            f"install mblint {specifier}",
         )
 
 

@@ -89,7 +89,7 @@ def test_the_commands_of_the_readme(environment: Path, repository: Path, upstrea
             [str(environment / words[0]), *words[1:]], cwd=repository, capture_output=True, text=True, check=False, env=variables,
         )  # fmt: skip
         if words[1] == "server":  # needs an extra, and says so
-            assert (done.returncode, "pip install 'mblint[lsp]'" in done.stderr, "mblint[lsp]" in line_of(line)) == (2, True, True)
+            assert (done.returncode, "pip install '.[lsp]'" in done.stderr, "pip install '.[lsp]'" in line_of(line)) == (2, True, True)
             continue
         assert done.returncode in (0, 1), f"{line}\n{done.stdout}{done.stderr}"
         assert "error:" not in done.stderr and "Traceback" not in done.stderr, done.stderr

@@ -11,7 +11,7 @@ from mblint.errors import UserError
 EPILOG = """examples:
   mblint server                          what an editor starts; it speaks the language server protocol
   mblint server --upstream 0.6.2         judge against this release, whatever the settings say
-  pip install 'mblint[lsp]'              what it needs
+  pip install '.[lsp]'                    what it needs, in a checkout of mblint
 """
 
 
@@ -32,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
         import pygls.lsp.server  # noqa: F401
     except ImportError as error:
         missing = error.name or "pygls"
-        raise UserError(f"the server for editors needs {missing}, which is not installed", "pip install 'mblint[lsp]'") from None
+        raise UserError(
+            f"the server for editors needs {missing}, which is not installed", "pip install '.[lsp]' in a checkout of mblint"
+        ) from None
     if sys.stdin.isatty():
         sys.stderr.write("mblint server talks to an editor, which starts it by itself; see docs/guide/editors.md. Ctrl-C ends it.\n")
     from mblint.server.app import serve

@@ -18,7 +18,7 @@ NAME: Final = "megatron-bridge's own estimator"
 SECONDS: Final = 180.0
 """For importing torch and megatron-bridge, and all estimates."""
 _OUTPUT: Final = 64 * 2**20
-_HINT: Final = "pip install 'mblint[estimator]' in a Python 3.12 environment"
+_HINT: Final = "pip install '.[estimator]' in a checkout of mblint, in a Python 3.12 environment"
 
 
 def request_of(launch: ResolvedLaunch) -> dict[str, Any]:

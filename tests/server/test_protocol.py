@@ -133,9 +133,10 @@ def test_without_pygls_the_command_says_what_to_install(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-m", "mblint", "server"], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.strip() == "mblint: error: the server for editors needs pygls, which is not installed; pip install 'mblint[lsp]'", (
-        done.stderr
-    )
+    assert (
+        done.stderr.strip()
+        == "mblint: error: the server for editors needs pygls, which is not installed; pip install '.[lsp]' in a checkout of mblint"
+    ), done.stderr
 
 
 def test_an_editor_that_dies_takes_the_server_with_it(tmp_path: Path) -> None:
