@@ -6,6 +6,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from mblint.settings import DEFAULT_EXCLUDE
@@ -62,12 +63,18 @@ def excluded(path: Path, exclude: Iterable[str], root: Path) -> bool:
 def _excluded(path: Path, patterns: Sequence[str], root: Path) -> bool:
     try:
         relative = os.path.relpath(path, root).replace(os.sep, "/")
-    except ValueError:
+    except ValueError:  # on another drive
         relative = str(path)
-    return any(
-        fnmatch.fnmatch(path.name, pattern) or fnmatch.fnmatch(relative, pattern) or fnmatch.fnmatch(relative, f"{pattern}/*")
-        for pattern in patterns
-    )
+    names, paths = _matchers(tuple(patterns))
+    return names.match(path.name) is not None or paths.match(relative) is not None
+
+
+@lru_cache(maxsize=16)
+def _matchers(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What the name, and what the path below the root, of something left out matches; asked of every file there is."""
+    below = [text for pattern in patterns for text in (pattern, f"{pattern}/*")]
+    names, paths = ("|".join(fnmatch.translate(os.path.normcase(text)) for text in texts) for texts in (patterns, below))
+    return re.compile(names or r"(?!)"), re.compile(paths or r"(?!)")
 
 
 def source_files(
@@ -117,9 +124,12 @@ def launch_files(
     """Scripts and YAML files below the paths, sorted; with an overlay's put in, and without those that it says are not there."""
     seen: set[str] = set()
     for path in walk(paths, exclude, root, is_launch_file):
+        if not overlay:
+            yield path
+            continue
         real = os.path.realpath(path)
         seen.add(real)
-        if not overlay or overlay.get(real, b"") is not None:
+        if overlay.get(real, b"") is not None:
             yield path
     tops = [os.path.realpath(path) for path in paths if path.is_dir()]
     for name, text in sorted((overlay or {}).items()):

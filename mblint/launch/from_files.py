@@ -46,8 +46,7 @@ def read_text(path: Path, overlay: Overlay | None = None) -> str | None:
 
 def _text_or_reason(path: Path, overlay: Overlay | None) -> tuple[str | None, str]:
     """The text of a file as far as it is UTF-8, and what is wrong with the file."""
-    real = os.path.realpath(path)
-    if overlay and real in overlay:
+    if overlay and (real := os.path.realpath(path)) in overlay:
         held = overlay[real]
         return (held.decode("utf-8-sig", "replace") if isinstance(held, bytes) else held), ""
     try:
@@ -76,22 +75,21 @@ def launches_of_file(session: Session, path: Path, root: Path, recipe: str | Non
     """
     overlay = session.modules.overlay
     text, wrong = _text_or_reason(path, overlay)
+    is_script = path.name.endswith(SHELL)
+    is_overrides = named and recipe is not None and not is_script
+    if not named if text is None else not is_overrides and not (may_launch if is_script else may_concern)(text):
+        return None  # before anything else is done for it: this is asked of every script and YAML file of a repository
     absolute = os.path.realpath(path)
     if text is None:
-        return FileLaunches(absolute, findings=[_broken(absolute, wrong, None)]) if named else None
+        return FileLaunches(absolute, findings=[_broken(absolute, wrong, None)])
     lookup = _lookup(root, Path(absolute).parent, overlay)
-    if path.name.endswith(SHELL):
-        if not may_launch(text):
-            return None
+    if is_script:
         if "NUL" in wrong:
             return FileLaunches(absolute, findings=[_broken(absolute, wrong, None)])
         reading = read_script(text, absolute, source_of=lookup)
         found = FileLaunches(absolute, findings=list(shell_findings(reading)))
         specs: Sequence[LaunchSpec] = reading.launches
     else:
-        is_overrides = named and recipe is not None
-        if not is_overrides and not may_concern(text):
-            return None
         document = read_yaml_file(text, absolute, _reader(overlay), lookup, is_overrides=is_overrides)
         if wrong and document.shape != "none":
             return FileLaunches(absolute, findings=[_broken(absolute, wrong, None)])

@@ -39,6 +39,29 @@ def test_shapes(text: str, shape: str) -> None:
     assert reading.launches or (shape == "overrides" and reading.layer is not None)
 
 
+@pytest.mark.parametrize(
+    "parent", ["defaults: base.yaml", "defaults: [base.yaml]", "defaults:\n- ../conf/base.yaml", "defaults:\n  - 'base.yaml'"]
+)
+def test_a_file_that_only_names_its_parent(parent: str) -> None:
+    """It says nothing itself that would tell its kind: what it builds on does."""
+    base = "policy:\n  model_name: a/b\n  megatron_cfg:\n    enabled: true\n    tensor_model_parallel_size: 2\n"
+    (spec,) = read(f"{parent}\ncluster: {{num_nodes: 1, gpus_per_node: 8}}\n", {"/repo/conf/base.yaml": base}).launches
+    assert (spec.launcher, spec.world_size) == ("nemo-rl", 8)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "defaults: base.yaml\ncluster: {num_nodes: 1}\n",
+        "defaults:\n  - base\n  - _self_\ncluster: {num_nodes: 1}\n",
+        "defaults: &all\n  retries: 2\njobs: [a.yaml]\n",
+    ],
+)
+def test_other_files_with_defaults_are_nothing(text: str) -> None:
+    reading = read(text, {"/repo/conf/base.yaml": "model: {hidden_size: 1}\n"})
+    assert (reading.shape, reading.error, reading.launches) == ("none", None, [])
+
+
 UNRELATED = [
     "model:\n  name: resnet\ntrain:\n  epochs: 3\n",
     "name: CI\non: [push]\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n    - run: python train.py --model.seq_length=1\n",
