@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
 from typing import Final, Protocol
 
 from mblint.evaluate.unknown import ABSENT, Absent, Unknown
@@ -137,7 +136,7 @@ class Reader:
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.missing.setdefault(key, f"{value!r} is not a number")
             return default
-        if not -MOST <= value <= MOST or not isfinite(value):
+        if not -MOST <= value <= MOST:  # nor is what is not a number
             self.missing.setdefault(key, _out_of_range(value, -MOST, MOST))
             return default
         return float(value)
@@ -195,8 +194,8 @@ class Reader:
 
 
 def _out_of_range(value: float, least: int, most: int) -> str:
-    """Why a number cannot be used; the number only where it can be read."""
-    shown = "it" if type(value) is int and abs(value) >= MOST else str(value)
+    """Why a number cannot be used; the number itself only where it is short enough to be read."""
+    shown = f"{value}" if -MOST < value < MOST or value - value != 0 else "it"
     if value < least:
         return f"{shown} is negative" if least == 0 else f"{shown} is too small"
     return f"{shown} is too large" if value > most else f"{shown} is not finite"
