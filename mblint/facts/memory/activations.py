@@ -11,8 +11,8 @@ from mblint.facts.memory.inputs import Inputs
 from mblint.facts.memory.layout import Chunk
 from mblint.facts.memory.loss import logits, saved_bytes_a_logit
 from mblint.facts.memory.model_shape import LayerKind
-from mblint.facts.memory.parameters import LayerSetup, chunk_runs, surfaces
-from mblint.facts.memory.parts import INPUTS, MASKS, NORMED, Part, Tensor, by_component
+from mblint.facts.memory.parameters import LayerSetup, chunk_runs, layer_parameters, surfaces
+from mblint.facts.memory.parts import INPUTS, MASKS, NORMED, REQUANTIZED, Part, Tensor, by_component
 
 CHECKPOINTS = "recomputation checkpoints"
 OUTPUT = "final norm and output layer input"
@@ -70,6 +70,10 @@ class Activations:
         inputs = self.inputs
         attention = attention_part(inputs, kind.attention, adapters, quantized, selective)
         mlp = feedforward_part(inputs, kind.mlp, adapters, quantized, selective)
+        if quantized and inputs.precision.copies_a_pass:
+            _keep_requantized(inputs, attention, LayerKind(kind.attention, ""), False)
+            again = "moe" if kind.mlp == "moe" else "mlp"
+            _keep_requantized(inputs, mlp, LayerKind("", kind.mlp), selective and inputs.recompute.does(again))
         if inputs.model.post_norms:
             # A norm behind each part keeps its input; the part's output is no longer free.
             size = inputs.local_tokens * inputs.model.hidden * inputs.precision.activation_bytes
@@ -171,6 +175,16 @@ class Activations:
         """The final norm's input and output: both are alive while the loss is computed."""
         inputs = self.inputs
         return 2.0 * inputs.local_tokens * inputs.model.hidden * inputs.precision.activation_bytes
+
+
+def _keep_requantized(inputs: Inputs, part: Part, kind: LayerKind, recomputed: bool) -> None:
+    """Quantized weights that each forward pass makes anew: they are saved for that pass's backward."""
+    counted = layer_parameters(inputs, kind, frozenset())
+    size = (counted.linear + counted.expert_linear) * inputs.precision.weight_copy_bytes
+    if recomputed:
+        part.replayed += size
+    else:
+        part.keep(REQUANTIZED, size, "")
 
 
 def _offloaded(inputs: Inputs, part: Part) -> tuple[Tensor, ...]:

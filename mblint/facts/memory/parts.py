@@ -15,6 +15,7 @@ EXPERTS = "routed experts"
 SHARED = "shared experts"
 LORA = "adapter activations"
 MASKS = "dropout masks"
+REQUANTIZED = "weights quantized for each micro batch"
 
 
 class Tensor(NamedTuple):

@@ -23,8 +23,8 @@ class Precision:
     `quantization` is "" for plain bfloat16/float16/float32, else the recipe: "delayed", "tensorwise",
     "blockwise", "mxfp8", "nvfp4" or "custom". `input_bytes` is what one element of a linear layer's input
     costs between forward and backward; `weight_copy_bytes` what a quantized layer keeps beside its weights,
-    a parameter; `quantized_weight_bytes` replaces `weight_bytes` where the weights themselves are
-    quantized.
+    a parameter, once or (`copies_a_pass`) for each micro batch between forward and backward;
+    `quantized_weight_bytes` replaces `weight_bytes` where the weights themselves are quantized.
     """
 
     weight_bytes: int
@@ -33,6 +33,7 @@ class Precision:
     primary_weights: bool
     input_bytes: float
     weight_copy_bytes: float
+    copies_a_pass: bool
     quantized_weight_bytes: float
     attention_bytes: float
     first_bf16: int
@@ -60,7 +61,12 @@ def read_precision(read: Reader, notes: list[str]) -> Precision:
         notes.append("a custom quantization recipe (counted as one byte an element)")
     gpu = read.source.gpu if isinstance(read.source.gpu, str) else ""
     transposed = 2.0 if gpu.lower() in _NEEDS_TRANSPOSE else 1.0
-    keeps_transpose = not read.flag("model.disable_parameter_transpose_cache")
+    # Weights that are FP8 themselves get their transpose after every gather (megatron-core `fp8_utils.py:post_all_gather_processing`)
+    # and keep it, whatever disable_parameter_transpose_cache says; only Megatron-FSDP throws it away after use.
+    discarded = primary and read.flag("ddp.use_megatron_fsdp") and not read.flag("ddp.keep_fp8_transpose_cache")
+    # That flag leaves the micro batch unnamed: Transformer Engine then quantizes weights anew in every forward pass, and what it
+    # made is kept until backward.
+    anew = bool(recipe) and not primary and read.flag("model.disable_parameter_transpose_cache")
     # (linear input kept for backward, both orientations of a weight) in bytes an element; scales included:
     # 1x128 blocks keep an fp32 scale an input block and one a 128x128 weight block, MXFP8 one byte for 32,
     # NVFP4 half a byte an element and one byte for 16.
@@ -73,7 +79,7 @@ def read_precision(read: Reader, notes: list[str]) -> Precision:
         "nvfp4": (0.5 + 1 / 16, 2 * (0.5 + 1 / 16)),
     }
     input_bytes, both = table.get(recipe, (float(width), 0.0))
-    if recipe in ("delayed", "tensorwise") and not keeps_transpose:
+    if recipe in ("delayed", "tensorwise") and discarded:
         both = 1.0
     first = last = 0
     if recipe and read.flag("model.first_last_layers_bf16"):
@@ -87,6 +93,7 @@ def read_precision(read: Reader, notes: list[str]) -> Precision:
         primary_weights=primary and bool(recipe),
         input_bytes=input_bytes,
         weight_copy_bytes=0.0 if primary else both,
+        copies_a_pass=anew,
         quantized_weight_bytes=both if primary else float(width),
         attention_bytes=1.0 if fp8_attention else float(width),
         first_bf16=max(0, first),

@@ -107,7 +107,7 @@ def _bytes(counter: Counter, chunks: tuple[Chunk, ...], total: Parameters, quant
     out = dict.fromkeys((WEIGHTS, FROZEN, ADAPTERS), 0.0)
     for name, (of_dense, of_experts) in held.items():
         out[name] = of_dense / split + of_experts / expert_split
-    out[COPIES] = (quantized.linear + quantized.expert_linear) * precision.weight_copy_bytes
+    out[COPIES] = 0.0 if precision.copies_a_pass else (quantized.linear + quantized.expert_linear) * precision.weight_copy_bytes
     gradient = 4.0 if optimizer.fp32_gradients else width
     main = _main_bytes(inputs, width)
     states = _state_bytes(optimizer)

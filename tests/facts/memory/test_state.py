@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mblint.facts.memory.estimate import estimate
+from mblint.facts.memory.parts import REQUANTIZED
 from mblint.facts.memory.state import (
     ADAPTERS,
     COPIES,
@@ -114,6 +115,42 @@ def test_quantized_copies(plain) -> None:
         "num_layers_at_end_in_bf16": 4,
     }
     assert copies("h100", fp8="e4m3", fp8_recipe="delayed", **bf16_ends) == pytest.approx(1)
+
+
+def test_primary_fp8_weights_keep_their_transpose(plain) -> None:
+    """On Hopper it is made after every gather, whatever disable_parameter_transpose_cache says; FSDP throws it away."""
+    matrices = 16 * (2048 * (2048 + 2 * 512) + 2048 * 2048 + 3 * 2048 * 8192)
+
+    def saved(gpu: str, set: dict[str, object] | None = None, **changes: object) -> float:
+        """Bytes a matrix element less than the two of bfloat16."""
+        fp8 = {"fp8": "e4m3", "fp8_recipe": "tensorwise", "fp8_param": True}
+        whole, half = (estimate(plain(gpu=gpu, set=set, **more)).stages[0] for more in ({}, {**fp8, **changes}))
+        return (whole.components[WEIGHTS] - half.components[WEIGHTS]) / matrices
+
+    for disabled in (False, True):
+        assert saved("h100", disable_parameter_transpose_cache=disabled) == pytest.approx(0)
+        assert saved("b200", disable_parameter_transpose_cache=disabled) == pytest.approx(1)
+    fsdp = {"ddp.use_megatron_fsdp": True, "ddp.data_parallel_sharding_strategy": "optim"}
+    assert saved("h100", fsdp) == pytest.approx(1)
+    assert saved("h100", {**fsdp, "ddp.keep_fp8_transpose_cache": True}) == pytest.approx(0)
+
+
+def test_weights_quantized_anew_are_kept_until_backward(plain) -> None:
+    """A copy for each micro batch in flight, unless the layers are recomputed."""
+    attention, mlp = 4 * (2048 * (2048 + 2 * 512) + 2048 * 2048), 4 * 3 * 2048 * 8192
+    both = 2 * (1 + 4 / 128 / 128)
+
+    def copies(name: str, **changes: object) -> float:
+        made = plain(4, pipeline_model_parallel_size=4, fp8="e4m3", fp8_recipe="blockwise", **changes)
+        return estimate(made).stages[0].components.get(name, 0)
+
+    assert copies(COPIES) == pytest.approx((attention + mlp) * both)
+    anew = {"disable_parameter_transpose_cache": True}
+    assert copies(COPIES, **anew) == copies(REQUANTIZED) == 0
+    assert copies(REQUANTIZED, **anew) == pytest.approx(4 * (attention + mlp) * both)
+    assert copies(REQUANTIZED, **anew, recompute_granularity="full", recompute_method="uniform", recompute_num_layers=1) == 0
+    selective = {"recompute_granularity": "selective", "recompute_modules": ["mlp"]}
+    assert copies(REQUANTIZED, **anew, **selective) == pytest.approx(4 * attention * both)
 
 
 LORA = {"peft.__class__": "megatron.bridge.peft.lora.LoRA", "peft.dim": 16}
