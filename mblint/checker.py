@@ -5,9 +5,9 @@ This is where the parts meet: discovery, evaluation, the launch path, the judges
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,6 @@ from mblint.evaluate.unknown import ABSENT
 from mblint.evaluate.values import FunctionValue
 from mblint.facts.view import View
 from mblint.findings import Finding, Fix, MemoryLine, with_sources
-from mblint.fix.layers import Layer, layers_of
 from mblint.judge import Judgement, Undecided, judge, merge
 from mblint.judging.choices import choice_findings, without_told_twice
 from mblint.judging.fields import field_findings
@@ -28,18 +27,17 @@ from mblint.judging.path import changed_findings, path_findings
 from mblint.judging.reach import agreeing
 from mblint.judging.types import mistyped_findings, with_type_errors
 from mblint.launch import path as launch_path
-from mblint.launch.branches import Way, once
 from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
 from mblint.launch.parent import parent_of
 from mblint.launch.refusal import refused_arguments
-from mblint.launch.resolved import ResolvedLaunch, Write
+from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import CannotEvaluate, Launch, UnknownKey, find_recipe, on_heap
 from mblint.launch.session import Session
-from mblint.launch.spec import LaunchSpec
 from mblint.launch.ways import Ways
 from mblint.read.span import Span
 from mblint.ruleset.rule import Rule
+from mblint.verdict import Verdict, fix_inputs, in_order, joined, kind_of
 
 if TYPE_CHECKING:
     from mblint.fix.prove import Judged
@@ -50,71 +48,6 @@ NOT_EVALUATED = ("MB904", "not-evaluated")
 INTERNAL = ("MB900", "internal-error")
 LONGEST_REASON = 150
 """Characters that say why a fix is not offered."""
-
-
-@dataclass(frozen=True)
-class FixInputs:
-    """What the edits of a launch's fixes are planned from: the writes of the keys that change, the recipe's function, the
-    annotations of the fields, the YAML files and the command that override it. `described`: by a script or YAML file."""
-
-    writes: dict[str, tuple[Write, ...]]
-    function: Span | None
-    hints: dict[str, str]
-    env_missing: bool
-    layers: tuple[Layer, ...] = ()
-    described: bool = False
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What is said of one launch: `ok`, `fails` or `undecided`."""
-
-    id: str
-    recipe: str
-    verdict: str
-    findings: tuple[Finding, ...]
-    undecided: tuple[Undecided, ...]
-    span: Span | None = None
-    fix_inputs: FixInputs | None = None
-    label: str = ""
-    """What reports call it, where that is not the recipe's name."""
-    spec: LaunchSpec | None = None
-    """The script or YAML file's description of it."""
-    memory: MemoryLine | None = None
-    """What the fullest GPU needs, where it was estimated on the way and the GPU's capacity is known."""
-    way: Way = ()
-    """The branches on unknown values that it was judged with, until those of a launch are joined."""
-    unproven: frozenset[int] = frozenset()
-    """Which of the findings have fixes that are still to be proven."""
-
-
-@dataclass
-class Checked:
-    """The result of a run."""
-
-    verdicts: list[Verdict] = field(default_factory=list)
-    file_findings: list[Finding] = field(default_factory=list)
-    files: int = 0
-    crashed: bool = False
-
-    @property
-    def findings(self) -> list[Finding]:
-        """All findings, in a fixed order, without repetition."""
-        every = [*self.file_findings, *(finding for verdict in self.verdicts for finding in verdict.findings)]
-        return sorted(_unique(every), key=_order)
-
-
-def _unique(findings: Iterable[Finding]) -> list[Finding]:
-    seen: dict[Any, Finding] = {}
-    for finding in findings:
-        seen.setdefault((finding.rule, finding.message, finding.span, finding.launch, finding.condition), finding)
-    return list(seen.values())
-
-
-def _order(finding: Finding) -> tuple[Any, ...]:
-    span = finding.span
-    place = (span.path, span.line, span.column) if span is not None else ("", 0, 0)
-    return (*place, finding.rule, finding.launch or "", finding.message)
 
 
 class Checker:
@@ -173,7 +106,7 @@ class Checker:
             return self._crashed(launch, id_, error)
         if not verdicts:
             return self._not_evaluated(launch, id_, problems[0] if not ways.open else _some_ways(problems))
-        verdict = verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not ways.open)
+        verdict = verdicts[0] if len(verdicts) == 1 else joined(verdicts, complete=not ways.open)
         return verdict if launch.spec is None else replace(verdict, spec=launch.spec.outline())
 
     def _judge_way(
@@ -247,8 +180,8 @@ class Checker:
         if outcome.stopped:
             undecided.append(Undecided("MB001", "launch-check-failed", outcome.stopped, (), not outcome.no_source))
         decided = outcome.no_source or (outcome.stopped is None and not outcome.undecided)
-        verdict = _verdict(findings, undecided, decided)
-        ordered = tuple(sorted(findings, key=_order))
+        verdict = kind_of(findings, undecided, decided)
+        ordered = tuple(sorted(findings, key=in_order))
         inputs = fix_inputs(resolved, ordered, launch) if self.fixes == "plan" else None
         return Verdict(
             id_, resolved.name, verdict, ordered, tuple(undecided), resolved.span, inputs, launch.label, memory=memory, way=resolved.way
@@ -277,7 +210,7 @@ class Checker:
                 ways.fail()
         if not verdicts:
             return None
-        return verdicts[0] if len(verdicts) == 1 else _joined(verdicts, complete=not ways.open)
+        return verdicts[0] if len(verdicts) == 1 else joined(verdicts, complete=not ways.open)
 
     def _marked(self, launch: Launch, verdict: Verdict) -> Verdict:
         """The verdict with those findings marked that the base of a change had too, if that is asked for."""
@@ -441,18 +374,6 @@ def judged(verdict: Verdict) -> Judged:
     return Judged(verdict.findings, doubts, frozenset({label}))
 
 
-def fix_inputs(launch: ResolvedLaunch, findings: Iterable[Finding], described: Launch) -> FixInputs:
-    """Writes and annotations of every key that a fix would change."""
-    keys = {key for finding in findings for fix in finding.fixes for key in fix.changes}
-    writes = {key: launch.origins(key) or launch.skipped_writes(key) for key in keys}
-    hints = {key: hint for key in keys if (hint := launch.spelled(key))}
-    body = launch.body
-    own = body is not None and launch.session.in_project(body.path)
-    missing = not isinstance(launch.cfg.attrs.get("env_vars"), dict)
-    layers = tuple(layer for layer in layers_of(described) if launch.session.in_project(layer.span.path))
-    return FixInputs(writes, body if own else None, hints, missing, layers, described.spec is not None)
-
-
 def unreadable(error: SourceError) -> Finding:
     """A file that cannot be read or parsed."""
     return Finding(
@@ -481,39 +402,10 @@ def _doubt(site: Any, because: str) -> Undecided:
     return Undecided("MB001", "launch-check-failed", f"{where}{because}", (), True)
 
 
-def _verdict(findings: Iterable[Finding], undecided: Iterable[Undecided], decided: bool) -> str:
-    if any(finding.outcome == "fails" for finding in findings):
-        return "fails"
-    if not decided or any(doubt.could_fail for doubt in undecided):
-        return "undecided"
-    return "ok"
-
-
 def _some_ways(problems: Sequence[CannotEvaluate]) -> CannotEvaluate:
     """What is said when every way that was tried raises, and there are more."""
     first = problems[0]
     return CannotEvaluate(f"{first.message}; so do all {len(problems)} ways through it that were tried, of more", first.span)
 
 
-def _joined(verdicts: list[Verdict], complete: bool) -> Verdict:
-    """One verdict over the ways through a recipe: what holds on every way is said without condition, if all were gone."""
-    findings = once([(verdict.way, verdict.findings) for verdict in verdicts], complete)
-    kinds = [verdict.verdict for verdict in verdicts]
-    kind = "fails" if complete and all(k == "fails" for k in kinds) else "ok" if complete and all(k == "ok" for k in kinds) else "undecided"
-    first = verdicts[0]
-    undecided = list(dict.fromkeys(doubt for verdict in verdicts for doubt in verdict.undecided))
-    ordered = tuple(sorted(findings, key=_order))
-    return replace(first, verdict=kind, findings=ordered, undecided=tuple(undecided), fix_inputs=_all_inputs(verdicts), way=())
-
-
-def _all_inputs(verdicts: Sequence[Verdict]) -> FixInputs | None:
-    """What fixes of all ways through a recipe are planned from."""
-    given = [verdict.fix_inputs for verdict in verdicts if verdict.fix_inputs is not None]
-    if not given:
-        return None
-    writes = {key: found for inputs in reversed(given) for key, found in inputs.writes.items()}
-    hints = {key: hint for inputs in reversed(given) for key, hint in inputs.hints.items()}
-    return replace(given[0], writes=writes, hints=hints)
-
-
-__all__ = ["Checked", "Checker", "Module", "Verdict", "unreadable"]
+__all__ = ["Checker", "Module", "unreadable"]

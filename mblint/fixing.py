@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mblint.checker import Checker, FixInputs, Verdict
+from mblint.checker import Checker
 from mblint.evaluate.modules import SourceError
 from mblint.findings import Finding, Fix
 from mblint.fingerprint import Identity, identity
@@ -21,6 +21,7 @@ from mblint.launch.from_files import launches_of_file
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch
 from mblint.launch.session import Session
+from mblint.verdict import FixInputs, Verdict
 
 Complete = Callable[[Launch], Launch]
 """Adds to a launch what the command line and the settings say of every one."""

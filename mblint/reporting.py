@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from mblint import __version__
-from mblint.checker import Checked, Verdict
 from mblint.findings import Finding
 from mblint.fix.edits import with_edits
 from mblint.launch.session import Session
@@ -20,6 +19,7 @@ from mblint.ruleset.rule import Rule
 from mblint.settings_file import project_root
 from mblint.shown import relative
 from mblint.suppress import suppress
+from mblint.verdict import Checked, Verdict
 
 KnownFindings = Callable[[list[Finding], set[str], set[tuple[str, str]]], tuple[list[Finding], int]]
 """Takes findings, the places that were looked at and the undecided (rule, launch) pairs; gives what the baseline does not have, and

@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mblint.checker import Checker, Verdict
+from mblint.checker import Checker
 from mblint.facts.memory.capacity import GIB, Judgement, judge
 from mblint.facts.memory.estimate import Estimate, estimate
 from mblint.facts.memory.groups import ACTIVATION_GROUP, TEMPORARY_GROUP, grouped
@@ -24,6 +24,7 @@ from mblint.launch.run import Launch
 from mblint.launch.session import Session
 from mblint.ruleset.load import load_rules
 from mblint.upstream.locate import Upstream, locate
+from mblint.verdict import Verdict
 from mblint.workers import spread
 
 PACKAGES = ("megatron/bridge/recipes", "megatron/bridge/perf_recipes")

@@ -7,7 +7,7 @@ import pickle
 from typing import Any, Final
 
 ALLOWED: Final = {
-    "mblint.checker": ("FixInputs", "Verdict"),
+    "mblint.verdict": ("FixInputs", "Verdict"),
     "mblint.evaluate.unknown": ("ABSENT", "Unknown"),
     "mblint.findings": ("Finding", "Fix", "MemoryLine", "Related", "TextEdit"),
     "mblint.fix.layers": ("Layer",),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mblint.checker import Checked, Checker, Verdict, unreadable
+from mblint.checker import Checker, unreadable
 from mblint.cli.common_run import existing, nothing_found, open_session, uses_cache, with_arguments
 from mblint.cli.review_run import mark_older, open_review, prepare
 from mblint.cli.seen_fixes import WITH_EDITS, seen_fixes, sees_every_fix, without_other_fixes
@@ -29,6 +29,7 @@ from mblint.reporting import Sources
 from mblint.ruleset.load import load_rules
 from mblint.selection import Selection
 from mblint.shown import neutral
+from mblint.verdict import Checked, Verdict
 from mblint.workers import spread
 
 if TYPE_CHECKING:

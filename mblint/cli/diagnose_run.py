@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict, replace
 
-from mblint.checker import Checker, Verdict
+from mblint.checker import Checker
 from mblint.cli.check_run import checker_of
 from mblint.cli.common_run import open_session, placed, refuse_unknown_keys, with_arguments
 from mblint.cli.named_launch import named_launch
@@ -20,6 +20,7 @@ from mblint.errors import UserError
 from mblint.launch.run import CannotEvaluate, Launch
 from mblint.launch.session import with_deep_stack
 from mblint.report.diagnosis import diagnosis_text
+from mblint.verdict import Verdict
 from mblint.wayout.goal import Goal
 from mblint.wayout.search import Result, search
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mblint.checker import Checked, Checker
+from mblint.checker import Checker
 from mblint.cli.check_run import exit_code, report
 from mblint.cli.common_run import with_arguments
 from mblint.cli.helper_fixes import MOST_LAUNCHES, Users, is_named, planned_in_helpers
@@ -27,6 +27,7 @@ from mblint.launch.session import with_deep_stack
 from mblint.report.model import count_of
 from mblint.reporting import Sources
 from mblint.shown import shown_path
+from mblint.verdict import Checked
 
 if TYPE_CHECKING:
     from mblint.settings_file import Loaded

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mblint.checker import Checked, Checker
+from mblint.checker import Checker
 from mblint.evaluate.modules import SourceError
 from mblint.files import may_concern, source_files
 from mblint.findings import SEVERITY_ORDER, Finding, Fix
@@ -27,6 +27,7 @@ from mblint.launch.import_graph import ImportGraph
 from mblint.report.model import group_of
 from mblint.reporting import Sources
 from mblint.upstream.cache import upstream_folder
+from mblint.verdict import Checked
 
 if TYPE_CHECKING:
     from mblint.settings_file import Loaded

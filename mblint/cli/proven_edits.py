@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mblint.checker import Checked, Checker, Verdict
+from mblint.checker import Checker
 from mblint.cli.fix_run import fixable_files, fixer_of, scope_of
 from mblint.findings import Finding, Fix
 from mblint.fingerprint import Identity, identity
@@ -16,6 +16,7 @@ from mblint.fix.scope import Scope, dependents, reached
 from mblint.fixing import FileFixer
 from mblint.launch.session import with_deep_stack
 from mblint.reporting import Sources
+from mblint.verdict import Checked, Verdict
 from mblint.workers import spread
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from mblint.checker import Checked, Checker, Verdict
+from mblint.checker import Checker
 from mblint.cli.adopt_run import known_findings
 from mblint.cli.check_run import checker_of, collect
 from mblint.cli.common_run import existing, nothing_found, open_session
@@ -22,6 +22,7 @@ from mblint.launch.session import with_deep_stack
 from mblint.overview.gather import entry_of, reported
 from mblint.overview.model import Entry, Overview
 from mblint.reporting import build_report
+from mblint.verdict import Checked, Verdict
 from mblint.workers import spread
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mblint.checker import Checker, Verdict
+from mblint.checker import Checker
 from mblint.cli.adopt_run import known_findings
 from mblint.report.model import group_of
+from mblint.verdict import Verdict
 
 if TYPE_CHECKING:
     from mblint.settings_file import Loaded

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mblint.checker import Checker, Verdict
+from mblint.checker import Checker
 from mblint.diagnose.causes import Cause, named
 from mblint.diagnose.events import Events, Raised
 from mblint.diagnose.upstream_check import Check, find_check, rules_of, upstream_frames
 from mblint.findings import Finding
+from mblint.verdict import Verdict
 
 _SHOWN = 5
 # Consequences of a failure elsewhere, and what memory causes speak of already.

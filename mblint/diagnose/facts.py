@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from mblint.checker import Checker, Verdict
+from mblint.checker import Checker
 from mblint.diagnose.causes import LaunchFacts
 from mblint.evaluate.unknown import ABSENT, Unknown
 from mblint.facts.memory.capacity import GIB, judge
 from mblint.facts.memory.estimate import estimate
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch
+from mblint.verdict import Verdict
 
 
 def facts_of_launch(checker: Checker, launch: Launch) -> tuple[Verdict, LaunchFacts]:

@@ -10,7 +10,7 @@ from mblint.findings import Finding, Fix
 from mblint.fix.layers import weaker
 
 if TYPE_CHECKING:
-    from mblint.checker import FixInputs, Verdict
+    from mblint.verdict import FixInputs, Verdict
 
 TextOf = Callable[[str], str | None]
 

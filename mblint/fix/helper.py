@@ -18,7 +18,7 @@ from mblint.fix.tree import parse_ast
 from mblint.read.span import Span
 
 if TYPE_CHECKING:
-    from mblint.checker import FixInputs
+    from mblint.verdict import FixInputs
 
 
 def in_helper(fix: Fix, inputs: FixInputs, text_of: Callable[[str], str | None]) -> Fix | None:

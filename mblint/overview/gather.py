@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mblint.checker import Checker, Verdict
+from mblint.checker import Checker
 from mblint.evaluate.machine import PHASE_LAUNCH
 from mblint.facts.memory.launch_memory import LaunchMemory, own_memory
 from mblint.facts.view import View
@@ -13,6 +13,7 @@ from mblint.launch.resolved import ResolvedLaunch, Write
 from mblint.launch.run import Launch
 from mblint.overview.model import Entry, Origin, Shape, Value, place
 from mblint.overview.shape import shape_of
+from mblint.verdict import Verdict
 
 
 def entry_of(checker: Checker, launch: Launch, root: str) -> tuple[Verdict, Entry] | None:

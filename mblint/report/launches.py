@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mblint.checker import Verdict
 from mblint.findings import Finding
 from mblint.report.entries import finding_entry as full_entry
+from mblint.verdict import Verdict
 
 SAID_BY_THE_LAUNCH = ("launch", "fingerprint", "help_url")
 """What an entry of a report has and one below its launch needs not."""

@@ -19,9 +19,10 @@ from mblint.review.match import Body, body_of, renamed
 from mblint.review.reach import Reach
 
 if TYPE_CHECKING:
-    from mblint.checker import Checker, Verdict
+    from mblint.checker import Checker
     from mblint.launch.resolved import ResolvedLaunch
     from mblint.launch.session import Session
+    from mblint.verdict import Verdict
 
 Rows = Callable[["Session", Sequence[str]], list[Launch]]
 

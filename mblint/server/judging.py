@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mblint.checker import Checked, Verdict, unreadable
+from mblint.checker import unreadable
 from mblint.evaluate.modules import Module, SourceError
 from mblint.findings import Finding
 from mblint.launch.resolved import ResolvedLaunch
@@ -20,6 +20,7 @@ from mblint.server.importers import users_of
 from mblint.server.parts import Parts, parts_of
 from mblint.server.project import Project
 from mblint.server.summary import Summary, summary_of
+from mblint.verdict import Checked, Verdict
 
 MAX_OF_USERS = 40
 """Recipes of other files that are judged for what they find in a helper."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from mblint.checker import FixInputs, fix_inputs, judged
+from mblint.checker import judged
 from mblint.evaluate.modules import SourceError
 from mblint.findings import Finding, Fix
 from mblint.fix.edits import plans
@@ -16,6 +16,7 @@ from mblint.reporting import Sources
 from mblint.server.judging import FileState, Round, judge_launch_file, judge_python
 from mblint.server.launches import evaluated
 from mblint.server.project import Project
+from mblint.verdict import FixInputs, fix_inputs
 
 MAX_FIXES = 12
 """Proofs for one question of the editor."""

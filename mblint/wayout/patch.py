@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mblint.checker import Checker, FixInputs, fix_inputs
+from mblint.checker import Checker
 from mblint.findings import Finding, Fix
 from mblint.fix.apply import EditConflict, apply_all
 from mblint.fix.edits import plans
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch
+from mblint.verdict import FixInputs, fix_inputs
 from mblint.wayout.candidates import Candidate
 from mblint.wayout.changed import environment, is_key
 from mblint.wayout.goal import Goal

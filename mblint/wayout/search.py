@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from mblint.checker import Checker, Verdict
+from mblint.checker import Checker
 from mblint.facts.memory.capacity import GIB, Judgement, judge
 from mblint.facts.memory.estimate import Estimate, estimate
 from mblint.facts.memory.reading import Overlay
@@ -21,6 +21,7 @@ from mblint.launch import path as launch_path
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.launch.run import Launch, on_heap
 from mblint.shown import by_reason, with_remedy
+from mblint.verdict import Verdict
 from mblint.wayout.candidates import LIMIT, Candidate, candidates
 from mblint.wayout.changed import changed_launch
 from mblint.wayout.goal import Goal

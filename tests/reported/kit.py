@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mblint.checker import Checker, Verdict
+from mblint.checker import Checker
 from mblint.findings import Finding
 from mblint.launch.from_files import launches_of_file
 from mblint.launch.run import Launch
@@ -20,6 +20,7 @@ from mblint.ruleset.rule import Rule
 from mblint.selection import Selection
 from mblint.settings import Settings
 from mblint.upstream.locate import locate
+from mblint.verdict import Verdict
 
 NOTHING: frozenset[str] = frozenset()
 
