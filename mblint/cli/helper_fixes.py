@@ -98,12 +98,35 @@ class Users:
         found = source_files([loaded.root], loaded.settings.exclude, loaded.root, overlay)
         self.files = {os.path.realpath(file): file for file, _ in found if may_concern(file, overlay)}
         self.graph = ImportGraph(checker.session)
+        self.users: dict[str, set[str]] | None = None
+        """File -> the files that import it themselves."""
+
+    def seeing(self, path: str) -> set[str]:
+        """The files that a change of one reaches through imports, itself included."""
+        if self.users is None:
+            self.users = {}
+            pending, seen = list(self.files), set(self.files)
+            while pending:
+                user = pending.pop()
+                for used in self.graph.of(user).files:
+                    self.users.setdefault(used, set()).add(user)
+                    if used not in seen:
+                        seen.add(used)
+                        pending.append(used)
+        reached, pending = {path}, [path]
+        while pending:
+            for user in self.users.get(pending.pop(), ()):
+                if user not in reached:
+                    reached.add(user)
+                    pending.append(user)
+        return reached
 
     def added(self, path: str, part: Scope) -> Scope:
         """What a change of a file reaches: `part`, and what else can see the file."""
         recipes = {file: list(names) for file, names in part.recipes.items()}
+        reached = self.seeing(path)
         for real, file in self.files.items():
-            if real in recipes or path not in self.graph.closure(real)[0]:
+            if real in recipes or real not in reached:
                 continue
             try:
                 names = [name for name, _ in self.checker.recipes_of(file)]

@@ -10,6 +10,8 @@ _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):?[-=][\"']?$")
 _QUOTES = "\"'"
 _CLOSERS = {"{": "}", "(": ")"}
 
+MAX_LOOK = 1_000
+"""Characters that are looked at, back for a name and on for the end of an expansion: each word of a script asks."""
 MAX_VALUE = 60
 """Characters of a value that a sentence shows."""
 
@@ -17,8 +19,8 @@ MAX_VALUE = 60
 def after_expansions(text: str, at: int, closing: bool = True) -> int:
     """The offset after the expansions (`$x`, `${x:-y}`, `$(...)`, backticks) quotes and backslashes that stand at an offset of a
     script; without `closing`, quotes after the last expansion are not counted."""
-    kept = at
-    while at < len(text):
+    kept, limit = at, min(len(text), at + MAX_LOOK)
+    while at < limit:
         if text[at] in _QUOTES or text[at] == "\\":
             at += 2 if text.startswith("\\\n", at) else 1
             continue
@@ -30,10 +32,10 @@ def after_expansions(text: str, at: int, closing: bool = True) -> int:
 
 
 def _expansion_end(text: str, at: int) -> int:
-    """The offset after one expansion; `at` itself where none stands there."""
+    """The offset after one expansion; `at` itself where none stands there, or none that ends soon."""
     if text[at] == "`":
-        end = text.find("`", at + 1)
-        return len(text) if end < 0 else end + 1
+        end = text.find("`", at + 1, at + MAX_LOOK)
+        return at if end < 0 else end + 1
     if text[at] != "$" or at + 1 >= len(text):
         return at
     closer = _CLOSERS.get(text[at + 1])
@@ -41,11 +43,11 @@ def _expansion_end(text: str, at: int) -> int:
         name = _NAME.match(text, at + 1)
         return name.end() if name is not None else at
     depth = 0
-    for end in range(at + 1, len(text)):
+    for end in range(at + 1, min(len(text), at + MAX_LOOK)):
         depth += (text[end] == text[at + 1]) - (text[end] == closer)
         if depth == 0:
             return end + 1
-    return len(text)
+    return at
 
 
 def assignment(text: str, start: int, end: int) -> int | None:
@@ -61,7 +63,13 @@ def assignment(text: str, start: int, end: int) -> int | None:
 
 
 def _assigned(text: str, start: int) -> re.Match[str] | None:
-    return _ASSIGNED.search(text, max(text.rfind("\n", 0, start), 0), start)
+    return _ASSIGNED.search(text, _back(text, start), start)
+
+
+def _back(text: str, start: int) -> int:
+    """Where the line of an offset begins, or a little before the offset."""
+    near = max(start - MAX_LOOK, 0)
+    return max(text.rfind("\n", near, start), near)
 
 
 def saying(text: str, start: int, end: int) -> tuple[int, str]:
@@ -71,7 +79,7 @@ def saying(text: str, start: int, end: int) -> tuple[int, str]:
     found = _assigned(text, start)
     if found is not None:
         return found.start(), f"{found[1]}={value} is set here"
-    default = _DEFAULT.search(text, max(text.rfind("\n", 0, start), 0), start)
+    default = _DEFAULT.search(text, _back(text, start), start)
     if default is not None:
         return start, f"{value} is the default of {default[1]}"
     return start, f"{value} comes from here"
