@@ -6,8 +6,9 @@ those that the launch path left.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import lcm
 from typing import Any
 
@@ -27,6 +28,9 @@ from mblint.ruleset.expression import Trace
 from mblint.ruleset.rule import Rule
 from mblint.upstream.locate import locate
 
+NO_FIELD = re.compile(r"--set (\S+): \w+ has no field ")
+MOST_ABSENT = 8
+"""Fields of other releases that a base may set."""
 STAND_INS = {"dataset.blend": None}
 """Nothing but the shape of a launch is judged: files are taken to exist."""
 
@@ -142,10 +146,18 @@ class Machine:
             return keys, {key: value for key, value in values.items() if not isinstance(value, Unknown | Absent)}
 
     def example(self, example: Mapping[str, Any]) -> Outcome:
-        """As `run`, for a rule's example; remembered."""
+        """As `run`, for a rule's example, without what its base sets and this release does not have; remembered."""
         key = repr(sorted(example.items(), key=lambda item: item[0]))
         if key not in self.memory:
-            self.memory[key] = self.run(self.launch(example))
+            launch, outcome = self.launch(example), Outcome()
+            for _ in range(MOST_ABSENT):
+                outcome = self.run(launch)
+                absent = NO_FIELD.match(outcome.refused or "")
+                if absent is None or absent[1] in (example.get("set") or {}):
+                    break
+                # A base's value for a field of another release.
+                launch = replace(launch, set={name: value for name, value in launch.set.items() if name != absent[1]})
+            self.memory[key] = outcome
         return self.memory[key]
 
     def checks_of(self) -> dict[tuple[str, int], set[str]]:
