@@ -54,6 +54,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("repository")
     (folder / "my_recipe.py").write_text(RECIPE)
     (folder / "run.log").write_text(LOG)
+    own_rule = re.search(r"```yaml\n(.*?)```", (ROOT / "docs" / "writing-rules.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert own_rule is not None
+    (folder / "lint" / "rules").mkdir(parents=True)
+    (folder / "lint" / "rules" / "own.yaml").write_text(own_rule[1])
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"], ["update-ref", "refs/remotes/origin/main", "HEAD"]):
         subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=a@example.org", *words], cwd=folder, check=True, capture_output=True)
     return folder
