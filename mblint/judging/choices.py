@@ -54,6 +54,7 @@ def choice_findings(launch: ResolvedLaunch) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.message)
 
 
+@lru_cache(maxsize=8192)
 def literals(annotation: ast.expr | None) -> tuple[object, ...]:
     """The values of an annotation that allows nothing but `Literal` values and None; else nothing."""
     found: list[object] = []

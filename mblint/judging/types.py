@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from mblint.evaluate.machine import PHASE_LAUNCH, PHASE_OVERRIDE
 from mblint.evaluate.site import Site
@@ -157,6 +158,7 @@ def meant(value: object, wanted: frozenset[str]) -> object:
         return None
 
 
+@lru_cache(maxsize=8192)
 def plain_types(annotation: ast.expr | str | None) -> frozenset[str]:
     """The types of an annotation, if all of them are numbers, truth values or None; else nothing."""
     parts = alternatives(annotation)
