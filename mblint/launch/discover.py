@@ -14,7 +14,8 @@ def recipe_functions(tree: ast.Module) -> list[Function]:
     """Top-level functions that may return a ConfigContainer: by annotation, by name, or by what they return; and those that
     train with one.
 
-    Private ones are building blocks, not recipes.
+    Private ones are building blocks, not recipes, and functions of test suites only talk of configs, unless they say that they
+    return one.
     """
     found: list[Function] = []
     training = training_functions(tree)
@@ -22,7 +23,11 @@ def recipe_functions(tree: ast.Module) -> list[Function]:
     for node in tree.body:
         if not isinstance(node, Function) or node.name.startswith("_") or _takes_config(node):
             continue
-        if _annotated(node) or node.name.endswith("_config") or node in training or _returns_container(node, makers):
+        if _annotated(node):
+            found.append(node)
+        elif node.name.startswith("test_"):
+            continue
+        elif node.name.endswith("_config") or node in training or _returns_container(node, makers):
             found.append(node)
     return found
 

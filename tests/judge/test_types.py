@@ -49,6 +49,13 @@ def test_a_float_that_ranks_are_counted_with_fails() -> None:
     assert (whole.severity, whole.fails, part.severity, part.fails) == ("error", True, "error", True)
 
 
+@pytest.mark.parametrize("key", ["model.eos_token_id", "peft.any", "model.image_token_id"])
+def test_several_where_a_models_field_says_one_are_let_pass(key: str) -> None:
+    """Models of more than one end-of-text token hold a list there."""
+    assert misfit(key, [1, 106], frozenset({"int"})) is None
+    assert misfit("model.num_layers", [1, 106], frozenset({"int"})) is not None
+
+
 @pytest.mark.parametrize(
     ("value", "kinds", "right"),
     [
