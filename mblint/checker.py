@@ -369,9 +369,7 @@ def judged(verdict: Verdict) -> Judged:
     """A verdict in the form that proofs compare."""
     from mblint.fix.prove import Judged
 
-    label = verdict.label or verdict.recipe
-    doubts = frozenset((label, doubt.rule) for doubt in verdict.undecided if doubt.could_fail)
-    return Judged(verdict.findings, doubts, frozenset({label}))
+    return Judged(verdict.findings, verdict.doubts, frozenset({verdict.name}))
 
 
 def unreadable(error: SourceError) -> Finding:

@@ -93,13 +93,13 @@ class FileFixer:
         try:
             for verdict in self._verdicts(findings, known, look=self._look):
                 verdicts.append(verdict)
-                label = _label(verdict)
+                label = verdict.name
                 configs.setdefault(label, []).extend(self.configs.get(label, []) if id(verdict) in as_before else self.seen)
                 self.seen.clear()
         finally:
             self.checker.fixes = fixes
         findings += [finding for verdict in verdicts for finding in verdict.findings]
-        return Judged(tuple(findings), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts), configs)
+        return _judged(findings, verdicts, configs)
 
     def _look(self, resolved: ResolvedLaunch) -> None:
         if self.helpers:
@@ -126,7 +126,7 @@ class FileFixer:
 
         for verdict in self._verdicts(findings, {}, seen, self._look):
             verdicts.append(verdict)
-            configs.setdefault(_label(verdict), []).extend(self.seen)
+            configs.setdefault(verdict.name, []).extend(self.seen)
             self.seen.clear()
             findings += verdict.findings
             if verdict.fix_inputs is not None:
@@ -138,7 +138,7 @@ class FileFixer:
         ]
         if sources.get(self.path) == self.original:
             self.first, self.configs = seen, configs
-        return Judged(tuple(written), _doubts(verdicts), frozenset(_label(verdict) for verdict in verdicts), configs)
+        return _judged(written, verdicts, configs)
 
     def _verdicts(
         self,
@@ -218,13 +218,9 @@ class FileFixer:
         return all(edit.span.path == self.path for edit in fix.edits)
 
 
-def _label(verdict: Verdict) -> str:
-    return verdict.label or verdict.recipe
-
-
-def _doubts(verdicts: Sequence[Verdict]) -> frozenset[tuple[str, str]]:
-    """The launches and rules that could not be decided, and may say that the launch fails."""
-    return frozenset((_label(verdict), doubt.rule) for verdict in verdicts for doubt in verdict.undecided if doubt.could_fail)
+def _judged(findings: Sequence[Finding], verdicts: Sequence[Verdict], configs: Mapping[str, object]) -> Judged:
+    doubts = frozenset(doubt for verdict in verdicts for doubt in verdict.doubts)
+    return Judged(tuple(findings), doubts, frozenset(verdict.name for verdict in verdicts), configs)
 
 
 __all__ = ["FileFixer"]

@@ -84,14 +84,14 @@ def build_report(
     kept = [finding for finding in kept if keep(finding)]
     baselined = 0
     if known is not None:
-        places = {verdict.label or verdict.recipe for verdict in checked.verdicts} | {relative(str(path), str(root)) for path in files}
-        doubts = {(doubt.rule, verdict.label or verdict.recipe) for verdict in checked.verdicts for doubt in verdict.undecided}
+        places = {verdict.name for verdict in checked.verdicts} | {relative(str(path), str(root)) for path in files}
+        doubts = {(doubt.rule, verdict.name) for verdict in checked.verdicts for doubt in verdict.undecided}
         kept, baselined = known(kept, places, doubts)
     found = {finding.rule for finding in kept}
     return Report(
         findings=tuple(replace(finding, help_url=pages[finding.rule]) if finding.rule in pages else finding for finding in kept),
-        launches=tuple(CheckedLaunch(v.id, v.label or v.recipe, v.verdict, v.span, _started(v)) for v in checked.verdicts),
-        undecided=tuple(Doubt(v.label or v.recipe, d.rule, d.name, d.because) for v in checked.verdicts for d in v.undecided),
+        launches=tuple(CheckedLaunch(v.id, v.name, v.verdict, v.span, _started(v)) for v in checked.verdicts),
+        undecided=tuple(Doubt(v.name, d.rule, d.name, d.because) for v in checked.verdicts for d in v.undecided),
         suppressed=tuple(outcome.suppressed),
         rules={rule.id: rule_text(rule, pages.get(rule.id)) for rule in rules if rule.id in found},
         versions={**session.versions, "upstream": session.upstream.pair},

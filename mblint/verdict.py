@@ -51,6 +51,16 @@ class Verdict:
     unproven: frozenset[int] = frozenset()
     """Which of the findings have fixes that are still to be proven."""
 
+    @property
+    def name(self) -> str:
+        """What reports call the launch."""
+        return self.label or self.recipe
+
+    @property
+    def doubts(self) -> frozenset[tuple[str, str]]:
+        """The launch with each rule that could not be decided and may say that it fails."""
+        return frozenset((self.name, doubt.rule) for doubt in self.undecided if doubt.could_fail)
+
 
 @dataclass
 class Checked:

@@ -24,6 +24,7 @@ from mblint.fix.prove import Proof, prove
 from mblint.fix.scope import Scope, dependents, reached
 from mblint.fix.shared import differing, with_recipes
 from mblint.launch.import_graph import ImportGraph
+from mblint.launch.importers import closure
 from mblint.report.model import group_of
 from mblint.reporting import Sources
 from mblint.upstream.cache import upstream_folder
@@ -113,13 +114,7 @@ class Users:
                     if used not in seen:
                         seen.add(used)
                         pending.append(used)
-        reached, pending = {path}, [path]
-        while pending:
-            for user in self.users.get(pending.pop(), ()):
-                if user not in reached:
-                    reached.add(user)
-                    pending.append(user)
-        return reached
+        return closure(self.users, [path])
 
     def added(self, path: str, part: Scope) -> Scope:
         """What a change of a file reaches: `part`, and what else can see the file."""

@@ -59,13 +59,16 @@ def apply_edits(path: str, source: str, edits: Iterable[TextEdit]) -> str:
         if _collide(before, after):
             line, column = text.position(after[0])
             raise EditConflict(f"two edits change the same place, {path}:{line}:{column}")
+    return spliced(source, ordered, 0, len(source))
+
+
+def spliced(source: str, pieces: Iterable[tuple[int, int, str]], start: int, end: int) -> str:
+    """The characters from `start` to `end` with these pieces (start, end, new text), which follow each other, put in."""
     parts: list[str] = []
-    position = 0
-    for start, end, new in ordered:
-        parts += (source[position:start], new)
-        position = end
-    parts.append(source[position:])
-    return "".join(parts)
+    for begin, stop, new in pieces:
+        parts += (source[start:begin], new)
+        start = stop
+    return "".join((*parts, source[start:end]))
 
 
 def apply_all(sources: Mapping[str, str], edits: Sequence[TextEdit]) -> dict[str, str]:

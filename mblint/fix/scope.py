@@ -69,5 +69,5 @@ def _mentioning(scope: Scope, path: str, text_of: TextOf) -> set[str]:
 
 def dependents(session: Session, paths: Iterable[str]) -> dict[str, set[str]]:
     """File -> the files of the project that import it, directly or through others, itself included."""
-    modules = [m for m in session.modules.loaded.values() if isinstance(m, Module) and session.in_project(m.path)]
+    modules = session.own_modules()
     return {path: importers(session.modules, modules, [path]) for path in paths}

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mblint.findings import TextEdit
+from mblint.fix.apply import apply_edits, spliced
 from mblint.fix.text import Refusal, Text
 from mblint.read.span import Span
 
@@ -137,14 +138,8 @@ def still_parses(text: Text, module: ast.Module | None, edits: Sequence[TextEdit
         own = [piece for piece in pieces if start <= piece[0] and piece[1] <= end and (piece[0] < end or piece[1] == len(text.text))]
         if own:
             pieces = [piece for piece in pieces if piece not in own]
-            position = start
-            for begin, stop, new in own:
-                parts += (text.text[position:begin], new)
-                position = max(position, stop)
-            parts += (text.text[position:end], text.newline)
+            parts += (spliced(text.text, own, start, end), text.newline)
     if pieces or not parts:  # between statements, or over several of them
-        from mblint.fix.apply import apply_edits
-
         return parse_ast(apply_edits(text.path, text.text, edits)) is not None
     return parse_ast("".join(parts)) is not None
 

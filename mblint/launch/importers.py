@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from mblint.evaluate.modules import Module, ModuleTable
 from mblint.evaluate.source import split_lines
@@ -22,12 +22,18 @@ def importers(table: ModuleTable, modules: Iterable[Module], paths: Iterable[str
             held = table.loaded.get(name)
             if isinstance(held, Module):
                 users.setdefault(held.path, set()).add(module.path)
-    reached, pending = set(paths), list(paths)
+    return closure(users, paths)
+
+
+def closure(edges: Mapping[str, Iterable[str]], starts: Iterable[str]) -> set[str]:
+    """The starts, and all that the edges lead to from them."""
+    reached = set(starts)
+    pending = list(reached)
     while pending:
-        for user in users.get(pending.pop(), ()):
-            if user not in reached:
-                reached.add(user)
-                pending.append(user)
+        for end in edges.get(pending.pop(), ()):
+            if end not in reached:
+                reached.add(end)
+                pending.append(end)
     return reached
 
 

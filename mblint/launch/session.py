@@ -177,7 +177,7 @@ class Session:
         """Evaluate the project with these texts in place of its files (absolute path -> decoded text); an empty mapping
         goes back to the files. What was learned of upstream stays, and of modules that no changed text reaches."""
         old = _of_another_text(self.modules, texts)
-        reached = importers(self.modules, self._own_modules(), old) if old is not None else None
+        reached = importers(self.modules, self.own_modules(), old) if old is not None else None
         self._forget(self.in_project if reached is None else reached.__contains__, texts)
 
     def reread(self) -> None:
@@ -198,9 +198,10 @@ class Session:
 
     def comes_back(self, path: str) -> bool:
         """Whether a file of the project reaches itself through what it imports, as far as that is loaded."""
-        return path in imported_files(self._own_modules(), path)
+        return path in imported_files(self.own_modules(), path)
 
-    def _own_modules(self) -> list[Module]:
+    def own_modules(self) -> list[Module]:
+        """The loaded modules of the project."""
         return [m for m in self.modules.loaded.values() if isinstance(m, Module) and self.in_project(m.path)]
 
     @contextmanager

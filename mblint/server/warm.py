@@ -34,7 +34,7 @@ class Warm:
         # A server evaluates a file again and again: what that took so far says nothing about the file.
         self.session.machine.spent.clear()
         before = table.overlay
-        changed = {path for path, module in self._project() if self._differs(path, module, buffers)}
+        changed = {module.path for module in self.session.own_modules() if self._differs(module.path, module, buffers)}
         came_or_went = set(before) ^ set(buffers)
         others = {path for path in set(before) & set(buffers) if before[path] != buffers[path]}
         table.overlay = dict(buffers)
@@ -67,12 +67,12 @@ class Warm:
         """Modules of the project that import a name which was not found among its folders."""
         loaded = self.session.modules.loaded
         missing = {name for name, held in loaded.items() if held is None}
-        return {path for path, module in self._project() if imported_names(module) & missing} if missing else set()
+        return {module.path for module in self.session.own_modules() if imported_names(module) & missing} if missing else set()
 
     def remember(self) -> None:
         """Note how the files of the modules looked that were read since."""
         overlay = self.session.modules.overlay
-        for path, _ in self._project():
+        for path in (module.path for module in self.session.own_modules()):
             if path not in self._stamps and path not in overlay:
                 self._stamps[path] = stamp(path)
 
@@ -97,11 +97,7 @@ class Warm:
 
     def dependents(self, paths: Iterable[str]) -> set[str]:
         """The paths, and those of all modules of the project that import one of them, directly or through others."""
-        return importers(self.session.modules, [module for _, module in self._project()], paths)
-
-    def _project(self) -> list[tuple[str, Module]]:
-        session = self.session
-        return [(m.path, m) for m in session.modules.loaded.values() if isinstance(m, Module) and session.in_project(m.path)]
+        return importers(self.session.modules, self.session.own_modules(), paths)
 
     def _differs(self, path: str, module: Module, buffers: Mapping[str, str]) -> bool:
         held = buffers.get(path)
