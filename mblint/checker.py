@@ -25,7 +25,7 @@ from mblint.judging.fields import field_findings
 from mblint.judging.overrides import SKIPPED, skipped_findings
 from mblint.judging.path import changed_findings, path_findings
 from mblint.judging.reach import agreeing
-from mblint.judging.types import mistyped_findings, with_type_errors
+from mblint.judging.types import given_values, mistyped_findings, with_type_errors
 from mblint.launch import path as launch_path
 from mblint.launch.changes import apply_changes
 from mblint.launch.discover import recipe_functions
@@ -154,8 +154,9 @@ class Checker:
         outcome = resolved.path
         if self.review is not None:
             self.review.attach(launch, resolved)
-        raw = with_type_errors(path_findings(resolved, outcome), mistyped_findings(resolved))
-        code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved), *choice_findings(resolved)]
+        given = list(given_values(resolved))
+        raw = with_type_errors(path_findings(resolved, outcome), mistyped_findings(resolved, given))
+        code = [*changed_findings(resolved), *field_findings(resolved), *skipped_findings(resolved), *choice_findings(resolved, given)]
         judgement: Judgement = judge(resolved, self.rules)
         judged = list(judgement.findings)
         memory = None

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from mblint.findings import Finding, Fix
 from mblint.judging.places import show
-from mblint.judging.types import alternatives, given_values
+from mblint.judging.types import Given, alternatives
 from mblint.launch.release_text import recipe_texts, upstream_texts
 from mblint.launch.resolved import ResolvedLaunch
 from mblint.ruleset.suggest import closest
@@ -17,15 +17,15 @@ from mblint.ruleset.suggest import closest
 OTHER = ("MB806", "value-not-among-choices")
 
 
-def choice_findings(launch: ResolvedLaunch) -> list[Finding]:
-    """One finding for each text in a field of `Literal` values that is none of them, sorted by key.
+def choice_findings(launch: ResolvedLaunch, values: Sequence[Given]) -> list[Finding]:
+    """One finding for each text of `values` (see `given_values`) in a field of `Literal` values that is none of them, by key.
 
     Annotations lag behind code, so a text that any source file or shipped recipe names together with the field is let pass;
     without the source of the release nothing is said.
     """
     roots = launch.session.upstream_roots
     findings = []
-    for given in given_values(launch) if roots else ():
+    for given in values if roots else ():
         value = given.write.value
         choices = literals(given.field.annotation)
         name = given.key.rpartition(".")[2]

@@ -71,10 +71,10 @@ def given_values(launch: ResolvedLaunch) -> Iterator[Given]:
                 yield given
 
 
-def mistyped_findings(launch: ResolvedLaunch) -> list[Finding]:
-    """One finding for each value of the project that is no value of its field's type, sorted by key."""
+def mistyped_findings(launch: ResolvedLaunch, values: Sequence[Given]) -> list[Finding]:
+    """One finding for each of the project's `values` (see `given_values`) that is no value of its field's type, sorted by key."""
     findings = []
-    for given in given_values(launch):
+    for given in values:
         wanted = plain_types(given.field.annotation)
         said = misfit(given.key, given.write.value, wanted) if wanted else None
         if said is None or misfit(given.key, given.field.default, wanted) is not None:
